@@ -1,0 +1,37 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench-publish clean
+
+help:  ## show what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: .venv/.ready  ## make .venv with kgather and what its tests need
+
+.venv/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kgather needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group dev --editable .
+	touch $@
+
+demo: setup  ## publish the made-up sample at k = 5 into demo-release/
+	$(BIN)/kgather publish examples/ratings.csv --k 5 --out demo-release --force
+
+test: setup lint  ## run the linters and all tests
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench-publish: setup  ## benchmarks/publish.py, results under benchmarks/results/
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python benchmarks/publish.py
+
+clean:  ## remove what make made
+	rm -rf .venv demo-release target logs

@@ -1,0 +1,64 @@
+-- How much was read and staged; fails the run here, before any work, where the input cannot be published.
+{% set cells = "items * greatest(users // " ~ var("k") ~ ", 1)" %}
+with counts as (
+  select
+    (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
+    (select count(*) from {{ ref("stg_kgather__ratings") }}) as staged_rows,
+    (select count(*) from {{ ref("int_kgather__rejected_ratings") }}) as rejected_rows,
+    (
+      -- Rows that say "not rated" and users set aside on request are no sign of a bad file.
+      select count(*)
+      from {{ ref("int_kgather__rejected_ratings") }}
+      where reason <> 'not rated' and reason not like 'user has fewer than %'
+    ) as bad_rows,
+    (
+      select string_agg(reason || ' (' || times || ')', '; ' order by times desc, reason)
+      from (
+        select reason, count(*) as times
+        from {{ ref("int_kgather__rejected_ratings") }}
+        group by reason
+        order by times desc, reason
+        limit 5
+      )
+    ) as reasons,
+    (
+      select arg_min(source || ' line ' || line || ': ' || reason, (source, line))
+      from {{ ref("int_kgather__rejected_ratings") }}
+      where reason <> 'not rated' and reason not like 'user has fewer than %'
+    ) as first_bad_row,
+    (select count(*) from {{ ref("int_kgather__users") }}) as users,
+    (select count(*) from {{ ref("int_kgather__items") }}) as items
+)
+
+select
+  case
+    when read_rows = 0
+      then error('kgather refuses the input: it has no ratings.')
+    when bad_rows > {{ var("max_rejected_share") }} * read_rows
+      then error(
+        'kgather refuses the input: ' || bad_rows || ' of ' || read_rows || ' rows are rejected, more than the '
+        || 'share of {{ var("max_rejected_share") }} that max_rejected_share allows. First: ' || first_bad_row
+        || '. By reason: ' || reasons || '.'
+      )
+    when staged_rows = 0
+      then error('kgather refuses the input: every row is set aside. By reason: ' || reasons || '.')
+    when users < {{ var("k") }}
+      then error(
+        'kgather refuses the input: k = {{ var("k") }} is larger than the number of users, ' || users
+        || '. Lower k or add users.'
+      )
+    {% if var("homogenize") != "pure" and var("cells") | string in ("all", "rated") -%}
+    when {{ cells }} > {{ var("max_cells") }}
+      then error(
+        'kgather refuses the input: the release could have ' || {{ cells }} || ' cells, more than max_cells = '
+        || '{{ var("max_cells") }}. Release the vectors instead (cells: low_rank), fewer items (cells: top N), '
+        || 'or raise max_cells.'
+      )
+    {%- endif %}
+    else read_rows
+  end as read_rows,
+  staged_rows,
+  rejected_rows,
+  users,
+  items
+from counts

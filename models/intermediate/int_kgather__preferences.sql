@@ -1,0 +1,9 @@
+{{ config(materialized="view") }}
+-- What each user likes: the prediction for an item is the two levels and the product of preference and factor.
+select
+  users.user_id,
+  factors.level,
+  cast(factors.factor as float[{{ var("rank") }}]) as preference
+from {{ ref("int_kgather__factors") }} as factors
+join {{ ref("int_kgather__users") }} as users on factors.code = users.user_code
+where factors.side = 'user'

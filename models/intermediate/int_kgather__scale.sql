@@ -1,0 +1,35 @@
+{% set scale = var("scale") -%}
+-- The scale of the ratings: as declared, or inferred from them. No step: any number between the two.
+{% if scale -%}
+select
+  cast({{ scale[0] }} as double) as scale_min,
+  cast({{ scale[1] }} as double) as scale_max,
+  cast({{ scale[2] if scale | length > 2 else "null" }} as double) as scale_step,
+  true as declared
+{%- else -%}
+with steps as (
+  -- Means of repeated pairs are no steps: what was read counts.
+  select rating, rating - lag(rating) over (order by rating) as step
+  from (
+    select distinct rating
+    from {{ ref("base_kgather__read_ratings") }}
+    where reason is null
+  )
+),
+
+smallest as (
+  select min(rating) as scale_min, max(rating) as scale_max, min(step) as step, count(*) as ratings
+  from steps
+)
+
+select
+  scale_min,
+  scale_max,
+  case
+    when ratings <= 101
+      and (select bool_and(abs(steps.step / smallest.step - round(steps.step / smallest.step)) < 1e-6) from steps)
+      then step
+  end as scale_step,
+  false as declared
+from smallest
+{%- endif %}

@@ -1,0 +1,8 @@
+{{ config(enabled=var("cells") == "low_rank") }}
+-- The groups' half of the low-rank form: kg_cell of a group's and an item's vector is the cell's rating.
+select
+  cast(group_id as bigint) as group_id,
+  cast(level as float) as level,
+  cast(factor as float[]) as factor
+from {{ ref("int_kgather__group_vectors") }}
+order by group_id

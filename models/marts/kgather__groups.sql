@@ -1,0 +1,7 @@
+-- The groups and their sizes.
+select
+  cast(group_id as bigint) as group_id,
+  cast(count(*) as bigint) as group_size
+from {{ ref("int_kgather__groups") }}
+group by group_id
+order by group_id

@@ -1,0 +1,6 @@
+-- One row per user under a random pseudonym, for recipients who need users. The order is the pseudonyms'.
+select
+  cast(pseudonym as varchar) as pseudonym,
+  cast(group_id as bigint) as group_id
+from {{ ref("int_kgather__gathered") }}
+order by pseudonym

@@ -1,0 +1,52 @@
+{{ config(materialized="view") }}
+-- Every row that was read, with the reason why it cannot be used, or null. The one place where user data enters.
+{% if not var("ratings") %}
+  {{ exceptions.raise_compiler_error("kgather: the var ratings is not set. Name the model that holds your ratings.") }}
+{% endif %}
+{% set input = ref(var("ratings")) %}
+{% set column = kgather.rating_columns(input) if execute else {} %}
+{% set scale = var("scale") %}
+with input as (
+  select
+    {{ column.user }} as user_id,
+    {{ column.item }} as item_id,
+    {{ column.rating }} as given_rating,
+    try_cast({{ column.rating }} as double) as rating,
+    {% if column.time -%}
+    {{ kgather.as_timestamp(input, column.time) if execute }}
+    {%- else -%}
+    cast(null as timestamp)
+    {%- endif %} as rated_at,
+    {{ column.source or "'" ~ var("ratings") ~ "'" }} as source,
+    {{ column.line or "row_number() over ()" }} as line,
+    {{ column.raw or "cast(null as varchar)" }} as raw,
+    {{ column.problem or "cast(null as varchar)" }} as problem
+  from {{ input }}
+)
+select
+  user_id,
+  item_id,
+  rating,
+  rated_at,
+  source,
+  line,
+  coalesce(raw, concat_ws(',', user_id, item_id, given_rating, rated_at)) as raw,
+  case
+    when problem is not null then problem
+    when user_id is null or trim(cast(user_id as varchar)) = '' then 'user id is empty'
+    when item_id is null or trim(cast(item_id as varchar)) = '' then 'item id is empty'
+    when given_rating is null then 'rating is empty'
+    when rating is null then 'rating is not a number'
+    when not isfinite(rating) then 'rating is not a finite number'
+    {% if var("not_rated") is not none -%}
+    when rating = {{ var("not_rated") }} then 'not rated'
+    {% endif -%}
+    {% if scale -%}
+    when rating not between {{ scale[0] }} and {{ scale[1] }} then 'rating is off the scale'
+    {% if scale | length > 2 -%}
+    when abs((rating - {{ scale[0] }}) / {{ scale[2] }} - round((rating - {{ scale[0] }}) / {{ scale[2] }})) > 1e-6
+      then 'rating is between two steps of the scale'
+    {% endif -%}
+    {% endif %}
+  end as reason
+from input

@@ -1,0 +1,18 @@
+{#- What the package does before the first model: checks its vars, and creates its SQL macros in the target. -#}
+{% macro on_run_start() %}
+  {% if execute %}
+    {% if flags.WHICH in ('run', 'build', 'compile', 'show') %}{{ kgather.check_vars() }}{% endif %}
+    {% do run_query(kgather.ddl()) %}
+  {% endif %}
+{% endmacro %}
+
+{#- The text that creates all SQL macros, those first that others call. -#}
+{% macro ddl() %}
+  {{ kgather.ddl__kg_cell() }}
+  {{ kgather.ddl__kg_pure() }}
+  {{ kgather.ddl__kg_homogenize() }}
+  {{ kgather.ddl__kg_group_vectors() }}
+  {{ kgather.ddl__kg_predicted() }}
+  {{ kgather.ddl__kg_padded() }}
+  {{ kgather.ddl__kg_expand() }}
+{% endmacro %}

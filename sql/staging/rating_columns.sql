@@ -1,0 +1,37 @@
+{#-
+Finds the columns of a relation of ratings by their usual names, whatever their case, or by the vars that name them.
+Returns {user, item, rating, time, source, line, raw, problem}: the quoted column, or none where there is none.
+-#}
+{% macro rating_columns(relation) %}
+  {% set columns = {} %}
+  {% for column in adapter.get_columns_in_relation(relation) %}
+    {% do columns.update({column.name | lower: column.name}) %}
+  {% endfor %}
+  {% set usual = {
+    'user': ['user_id', 'userid', 'user', 'uid', 'customer_id', 'customerid', 'member_id', 'reviewer_id'],
+    'item': ['item_id', 'itemid', 'item', 'movie_id', 'movieid', 'movie', 'product_id', 'productid', 'book_id', 'isbn'],
+    'rating': ['rating', 'score', 'stars', 'rate', 'value'],
+    'time': ['rated_at', 'timestamp', 'time', 'date', 'created_at'],
+    'source': ['source'], 'line': ['line'], 'raw': ['raw'], 'problem': ['problem'],
+  } %}
+  {% set named = {
+    'user': var('user_column'), 'item': var('item_column'),
+    'rating': var('rating_column'), 'time': var('time_column'),
+  } %}
+  {% set found = {} %}
+  {% for role, names in usual.items() %}
+    {% set wanted = [named[role]] if named.get(role) else names %}
+    {% set hits = wanted | map('lower') | select('in', columns) | list %}
+    {% if hits %}
+      {% do found.update({role: adapter.quote(columns[hits[0]])}) %}
+    {% elif role in ('user', 'item', 'rating') or named.get(role) %}
+      {% do exceptions.raise_compiler_error(
+        "kgather: " ~ relation ~ " has no column for the " ~ role ~ ". It has: " ~ columns.values() | join(', ')
+        ~ ". Name it with the var " ~ role ~ "_column."
+      ) %}
+    {% else %}
+      {% do found.update({role: none}) %}
+    {% endif %}
+  {% endfor %}
+  {{ return(found) }}
+{% endmacro %}

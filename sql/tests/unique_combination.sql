@@ -1,0 +1,18 @@
+{#-
+Asserts that no two rows agree in all of the given columns.
+
+  data_tests:
+    - kgather.unique_combination:
+        arguments: {column_names: [group_id, item_id]}
+
+Failures are numbers of rows, never values.
+-#}
+{% test unique_combination(model, column_names) %}
+  with repeated as (
+    select count(*) as times
+    from {{ model }}
+    group by {% for column in column_names %}{{ adapter.quote(column) }}{{ ", " if not loop.last }}{% endfor %}
+    having count(*) > 1
+  )
+  select times, count(*) as combinations from repeated group by times
+{% endtest %}

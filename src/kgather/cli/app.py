@@ -1,0 +1,84 @@
+"""The `kgather` command and what all its commands share."""
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from kgather import __version__
+from kgather.cli import init, publish, verify
+from kgather.cli.console import say
+from kgather.dbt_package import dbt_path
+from kgather.errors import KgatherError
+
+EXIT_CODES = """
+Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
+(publish: no release written; verify: not anonymous).
+"""
+
+app = typer.Typer(
+    name="kgather",
+    help="Publish people's ratings without giving the people away.",
+    epilog=EXIT_CODES.replace("\n", " ").strip(),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kgather {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+app.command("publish", epilog=app.info.epilog)(publish.command)
+app.command("verify", epilog=app.info.epilog)(verify.command)
+app.command("init")(init.command)
+
+
+@app.command("dbt-path")
+def _dbt_path() -> None:
+    """Print the folder of the dbt package, for `local:` in a packages.yml."""
+    typer.echo(dbt_path())
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        app(standalone_mode=True)
+        code = 0
+    except KgatherError as error:
+        say(f"kgather: {error}")
+        code = error.exit_code
+    except BrokenPipeError:
+        # Whoever read the output has gone; nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        if "-v" in sys.argv or "--verbose" in sys.argv:
+            raise
+        # The text of an unforeseen error may quote data, so only its kind is told.
+        say(f"kgather: internal error ({type(error).__name__}). Run again with -v to see where.")
+        code = 1
+    sys.exit(code)
+
+
+def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
+    del signum, frame
+    raise KeyboardInterrupt

@@ -1,0 +1,211 @@
+"""`kgather publish`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kgather.cli.console import StageProgress, print_checks, print_json, print_line, warn
+from kgather.errors import InputError
+from kgather.loaders import LoadOptions
+from kgather.publish import Published, publish
+from kgather.settings import PublishSettings
+from kgather.validation import validated
+
+_INPUT = "Reading the input"
+_GROUPS = "Gathering"
+_RELEASE = "The release"
+
+
+def command(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT...", help="Files of ratings, or FILE.duckdb:TABLE. Their formats are detected."),
+    ],
+    k: Annotated[int, typer.Option("--k", "-k", metavar="K", help="Users in the smallest group.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where the release goes: a new or empty folder.")
+    ] = Path("release"),
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="auto, csv, tsv, u.data, movielens-dat, netflix, parquet or duckdb.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="What separates fields, as ';' or '\\t'.", rich_help_panel=_INPUT)
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="utf-8 (default) or latin-1.", rich_help_panel=_INPUT)
+    ] = None,
+    user_column: Annotated[
+        str | None,
+        typer.Option("--user-column", metavar="NAME", help="Or its place, from 1.", rich_help_panel=_INPUT),
+    ] = None,
+    item_column: Annotated[
+        str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_INPUT)
+    ] = None,
+    rating_column: Annotated[
+        str | None, typer.Option("--rating-column", metavar="NAME", rich_help_panel=_INPUT)
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option("--time-column", metavar="NAME", help="'none' ignores times.", rich_help_panel=_INPUT)
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale",
+            metavar="MIN,MAX[,STEP]",
+            help="The ratings' scale; inferred where not given. What is off it is rejected.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    not_rated: Annotated[
+        float | None,
+        typer.Option("--not-rated", metavar="VALUE", help="A value that means 'not rated'.", rich_help_panel=_INPUT),
+    ] = None,
+    min_ratings: Annotated[
+        int | None,
+        typer.Option("--min-ratings", metavar="N", help="Set users with fewer aside.", rich_help_panel=_INPUT),
+    ] = None,
+    max_rejected_share: Annotated[
+        float | None,
+        typer.Option(
+            "--max-rejected-share",
+            metavar="SHARE",
+            help="More rejected rows than this fail the run (default 0.01).",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="How users are gathered: bkg (default).", rich_help_panel=_GROUPS)
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option("--rank", help="Factors of a preference (default 10).", rich_help_panel=_GROUPS)
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric", help="What users are compared in: prediction (default), preference.", rich_help_panel=_GROUPS
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", help="Same input, seed and version: the same groups (default 0).", rich_help_panel=_GROUPS
+        ),
+    ] = None,
+    homogenize: Annotated[
+        str | None,
+        typer.Option("--homogenize", help="predicted (default), padded or pure.", rich_help_panel=_RELEASE),
+    ] = None,
+    cells: Annotated[
+        str | None,
+        typer.Option("--cells", help="all (default), rated, 'top N' or low_rank.", rich_help_panel=_RELEASE),
+    ] = None,
+    single_rater: Annotated[
+        str | None,
+        typer.Option(
+            "--single-rater",
+            help="With pure, a cell with one rater: pad (default), drop or keep.",
+            rich_help_panel=_RELEASE,
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="VAR=VALUE", help="Set any var of the dbt project.", rich_help_panel=_RELEASE),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is at DIR.")] = False,
+    keep_work: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep-work",
+            metavar="DIR",
+            help="Keep the working database, with the SECRET map from user to group, as DIR/work.duckdb.",
+        ),
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what dbt says. It may quote data.")
+    ] = False,
+) -> None:
+    """Publish ratings as a release that anyone may have.
+
+    Reads files of ratings, gathers users into groups of at least K who look the same, and writes a folder with
+    ratings.parquet, groups.parquet, members.parquet, release.duckdb and audit.json. Nothing is written unless every
+    check of the audit passes.
+    """
+    settings = PublishSettings.from_options(
+        {
+            "k": k,
+            "method": method,
+            "rank": rank,
+            "metric": metric,
+            "seed": seed,
+            "homogenize": homogenize,
+            "cells": cells,
+            "single_rater": single_rater,
+            "scale": _numbers(scale),
+            "not_rated": not_rated,
+            "min_ratings": min_ratings,
+            "max_rejected_share": max_rejected_share,
+        },
+        assignments or [],
+    )
+    load_options = validated(
+        LoadOptions,
+        {
+            "format": format,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "user_column": user_column,
+            "item_column": item_column,
+            "rating_column": rating_column,
+            "time_column": time_column,
+        },
+    )
+    with StageProgress() as progress:
+        published = publish(
+            inputs,
+            out,
+            settings,
+            load_options,
+            force=force,
+            keep_work=keep_work,
+            verbose=verbose,
+            report=progress.report,
+            warn=warn,
+        )
+    if json_output:
+        print_json({"release": str(published.folder), **published.audit.as_dict()})
+    else:
+        _print(published)
+
+
+def _numbers(scale: str | None) -> tuple[float, ...] | None:
+    if scale is None:
+        return None
+    try:
+        numbers = tuple(float(part) for part in scale.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in (2, 3):
+        msg = f"--scale takes MIN,MAX or MIN,MAX,STEP, not {scale!r}."
+        raise InputError(msg)
+    return numbers
+
+
+def _print(published: Published) -> None:
+    counts: dict[str, Any] = dict(published.audit.counts)
+    print_checks(published.audit.checks)
+    print_line(
+        f"\n{counts['users']:,} users in {counts['groups']:,} groups, {counts['items']:,} items, "
+        f"{counts['staged_rows']:,} ratings ({counts['rejected_rows']:,} rows rejected)."
+    )
+    for reason, rows in counts["rejected_by_reason"].items():
+        print_line(f"  {rows:,} rejected: {reason}")
+    print_line(f"Release: {published.folder}")
+    if published.work_database:
+        print_line(f"Working database, SECRET: {published.work_database}")

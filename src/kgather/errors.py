@@ -1,0 +1,19 @@
+"""The errors that people see, each with the exit code of the command line."""
+
+
+class KgatherError(Exception):
+    """An error whose message is meant for the person at the keyboard."""
+
+    exit_code = 1
+
+
+class InputError(KgatherError):
+    """The input or the way of calling is wrong; nothing was written."""
+
+    exit_code = 2
+
+
+class PromiseError(KgatherError):
+    """A promise of the release is not kept; no release was written."""
+
+    exit_code = 3

@@ -1,0 +1,7 @@
+"""Reading ratings from files into DuckDB, with a reason for every row that cannot be used."""
+
+from kgather.loaders.load import load
+from kgather.loaders.options import LoadOptions
+from kgather.loaders.report import InputReport, LoadReport
+
+__all__ = ["InputReport", "LoadOptions", "LoadReport", "load"]

@@ -1,0 +1,45 @@
+"""What was read, for people and for the run's record."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+IdType = Literal["BIGINT", "VARCHAR"]
+
+
+class InputReport(BaseModel):
+    """One input: what it was taken for and how many rows it gave."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="the input as it was given")
+    source: str = Field(description="its name in the column `source`")
+    format: str
+    compression: str | None = None
+    encoding: str | None = Field(default=None, description="of text formats")
+    delimiter: str | None = Field(default=None, description="of text formats")
+    header: bool | None = Field(default=None, description="of text formats")
+    columns: dict[str, str | None] = Field(description="role (user, item, rating, time) to column")
+    rows: int
+    problem_rows: int
+
+
+class LoadReport(BaseModel):
+    """All inputs of one load, in the order given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    inputs: list[InputReport]
+    user_id_type: IdType
+    item_id_type: IdType
+    warnings: list[str]
+
+    @property
+    def rows(self) -> int:
+        """Rows read from all inputs, those with a problem included."""
+        return sum(each.rows for each in self.inputs)
+
+    @property
+    def problem_rows(self) -> int:
+        """Rows with a problem in all inputs."""
+        return sum(each.problem_rows for each in self.inputs)

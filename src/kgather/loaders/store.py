@@ -1,0 +1,130 @@
+"""The relation that the loaders fill: created aside, filled input by input, published when all is well."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import duckdb
+
+from kgather.loaders import values
+from kgather.loaders.report import IdType
+from kgather.loaders.sqltext import first_row, literal, name
+
+IdRole = Literal["user", "item"]
+ID_ROLES: tuple[IdRole, ...] = ("user", "item")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """An input turned into SQL.
+
+    Attributes:
+        sql: A SELECT of `line`, `raw`, `user_id`, `item_id` (texts, or BIGINT where `integers` has the role),
+            `rating` (DOUBLE), `rated_at` (TIMESTAMP) and `problem` (null = fine).
+        integers: The roles whose ids are BIGINT already.
+        likely_text: The roles whose ids were seen to be texts.
+    """
+
+    sql: str
+    integers: frozenset[IdRole] = frozenset()
+    likely_text: frozenset[IdRole] = frozenset()
+
+
+class RatingsTable:
+    """The table `<schema>.ratings` while it is made.
+
+    Ids are integers until an input says otherwise; then the whole column becomes text.
+
+    Args:
+        con: Where the table is made.
+        schema: The schema, created if need be.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, schema: str) -> None:
+        self._con = con
+        self._schema = name(schema)
+        self._loading = f"{self._schema}.{name('__kgather_loading')}"
+        self.id_types: dict[IdRole, IdType] = {"user": "BIGINT", "item": "BIGINT"}
+        self._integers_seen: dict[IdRole, bool] = {"user": False, "item": False}
+        con.execute(f"create schema if not exists {self._schema}")
+        con.execute(
+            f"create or replace table {self._loading} (user_id bigint, item_id bigint, rating double, "
+            "rated_at timestamp, source varchar, line bigint, raw varchar, problem varchar)"
+        )
+
+    def add(self, source: str, parse: Callable[[Callable[[Parsed], int]], int]) -> tuple[int, int]:
+        """Add one input.
+
+        Args:
+            source: Its name in the column `source`.
+            parse: Makes the input readable, calls what it is given with the SQL and returns its result. It is
+                called again when an id turns out to be a text.
+
+        Returns:
+            The rows added, and how many of them have a problem.
+        """
+        before = self._problems()
+        while True:
+            try:
+                rows = parse(lambda parsed: self._insert(source, parsed))
+            except duckdb.Error as error:
+                text_role = next((role for role in ID_ROLES if values.TEXT_ID_MARK[role] in str(error)), None)
+                if text_role is None:
+                    raise
+                self._use_text(text_role)
+            else:
+                return rows, self._problems() - before
+
+    def mixed_ids(self) -> list[IdRole]:
+        """The roles whose ids are texts though some are integers."""
+        mixed: list[IdRole] = []
+        for role in ID_ROLES:
+            if self.id_types[role] == "VARCHAR":
+                integer = values.is_integer_sql(f"{role}_id")
+                query = f"select 1 from {self._loading} where {integer} limit 1"
+                if first_row(self._con, query) is not None:
+                    mixed.append(role)
+        return mixed
+
+    def publish(self) -> None:
+        """Put the table in its place, instead of an older one."""
+        kind = first_row(
+            self._con,
+            "select table_type from information_schema.tables where table_catalog = current_database() "
+            f"and table_schema = {literal(self._schema[1:-1].replace(chr(34) * 2, chr(34)))} "
+            "and table_name = 'ratings'",
+        )
+        if kind is not None:
+            self._con.execute(f"drop {'view' if kind[0] == 'VIEW' else 'table'} {self._schema}.ratings")
+        self._con.execute(f"alter table {self._loading} rename to ratings")
+
+    def discard(self) -> None:
+        """Throw the unfinished table away."""
+        self._con.execute(f"drop table if exists {self._loading}")
+
+    def _insert(self, source: str, parsed: Parsed) -> int:
+        for role in ID_ROLES:
+            if role in parsed.likely_text:
+                self._use_text(role)
+        ids = ", ".join(
+            f"case when problem is null then {self._id(role, parsed)} end as {role}_id" for role in ID_ROLES
+        )
+        result = first_row(
+            self._con,
+            f"insert into {self._loading} select {ids}, case when problem is null then rating end, "
+            f"case when problem is null then rated_at end, {literal(source)}, line, "
+            f"case when problem is not null then raw end, problem from ({parsed.sql})",
+        )
+        return int(result[0]) if result else 0
+
+    def _id(self, role: IdRole, parsed: Parsed) -> str:
+        return values.id_sql(f"{role}_id", self.id_types[role], role, is_integer=role in parsed.integers)
+
+    def _use_text(self, role: IdRole) -> None:
+        if self.id_types[role] == "BIGINT":
+            self._con.execute(f"alter table {self._loading} alter column {role}_id type varchar")
+            self.id_types[role] = "VARCHAR"
+
+    def _problems(self) -> int:
+        row = first_row(self._con, f"select count(problem) from {self._loading}")
+        return int(row[0]) if row else 0

@@ -1,0 +1,260 @@
+"""Reading tables that have columns with types already: Parquet files and tables of DuckDB files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+
+from kgather.errors import InputError
+from kgather.loaders import columns, values
+from kgather.loaders.columns import Columns, Role
+from kgather.loaders.options import LoadOptions
+from kgather.loaders.sources import Source
+from kgather.loaders.sqltext import first_row, is_blank, literal, name
+from kgather.loaders.store import IdRole, Parsed
+
+_ALIAS = "__kgather_input"
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_WIDE_INTEGERS = ("UBIGINT", "HUGEINT", "UHUGEINT")
+_FLOATS = ("FLOAT", "DOUBLE")
+_TEXTS = ("VARCHAR", "UUID", "ENUM")
+_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE", "TIMESTAMP WITH TIME ZONE")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A relation that can be read: `relation` is SQL for a FROM clause, `row` is SQL for the number of a row."""
+
+    where: str
+    relation: str
+    row: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    columns: Columns
+
+    def column_names(self) -> dict[str, str | None]:
+        """For each role its column."""
+        chosen = {role: self.columns.position(role) for role in columns.ROLES}
+        return {role: None if at is None else self.names[at] for role, at in chosen.items()}
+
+
+@contextmanager
+def opened(con: duckdb.DuckDBPyConnection, source: Source, options: LoadOptions) -> Iterator[Table]:
+    """Open a Parquet file or a table of a DuckDB file, the latter read-only.
+
+    Args:
+        con: The connection.
+        source: The input, of kind parquet or duckdb.
+        options: What was said about the columns.
+
+    Raises:
+        InputError: The file is damaged or in use, the table is missing or not named though there are several,
+            the columns are not found or of types that cannot be read, or there are no rows.
+    """
+    if source.kind == "parquet":
+        relation = f"read_parquet({literal(_no_glob(str(source.path)))}, file_row_number = true)"
+        with _readable(source, "Parquet file"):
+            yield _described(con, source.given, relation, "file_row_number + 1", options)
+    else:
+        with _attached(con, source) as database:
+            relation = f"{name(database)}.{_table(con, source, database)}"
+            with _readable(source, "DuckDB database"):
+                yield _described(con, source.given, relation, "row_number() over ()", options)
+
+
+def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
+    """The SQL of a table.
+
+    Args:
+        con: The connection.
+        table: An open table.
+    """
+    chosen = table.columns
+    integers: set[IdRole] = set()
+    ids: dict[str, str] = {}
+    positions: dict[IdRole, int] = {"user": chosen.user, "item": chosen.item}
+    for role, position in positions.items():
+        expression, is_integer = _id(con, table, position)
+        ids[role] = expression
+        if is_integer:
+            integers.add(role)
+    quoted = [name(each) for each in table.names]
+    rating_type = table.types[chosen.rating]
+    raw_columns = [at for at in (chosen.user, chosen.item, chosen.rating, chosen.time) if at is not None]
+    raw = "concat_ws(',', " + ", ".join(f"coalesce({quoted[at]}::varchar, '')" for at in raw_columns) + ")"
+    rating = quoted[chosen.rating]
+    is_text = _family(rating_type) in _TEXTS
+    number = values.rating_sql(f"{rating}::varchar") if is_text else f"try_cast({rating} as double)"
+    time, time_problem = _time(table)
+    inner = (
+        f"select {table.row} as line, {raw} as raw, {ids['user']} as user_id, {ids['item']} as item_id, "
+        f"{number} as rating, {time} as rated_at, {time_problem} as unread_time from {table.relation}"
+    )
+    empty = {
+        role: f"{role}_id is null" + ("" if role in integers else f" or {is_blank(f'{role}_id')}")
+        for role in positions
+    }
+    sql = (
+        "select line, raw, user_id, item_id, rating, rated_at, "
+        f"case when {empty['user']} then '{values.USER_EMPTY}' "
+        f"when {empty['item']} then '{values.ITEM_EMPTY}' "
+        f"{values.rating_problem_sql('rating')} "
+        f"when unread_time then '{values.TIME_NOT_READABLE}' end as problem from ({inner})"
+    )
+    return Parsed(sql, frozenset(integers))
+
+
+def _id(con: duckdb.DuckDBPyConnection, table: Table, position: int) -> tuple[str, bool]:
+    """An id as SQL, and whether it is a BIGINT."""
+    column, family = name(table.names[position]), _family(table.types[position])
+    if family in _INTEGERS:
+        return f"{column}::bigint", True
+    if family in (*_FLOATS, *_WIDE_INTEGERS, "DECIMAL"):
+        # NaN is no id; floats are exact up to 2**53 only.
+        number = f"case when isnan({column}) then null else {column} end" if family in _FLOATS else column
+        limit = 2**53 if family in _FLOATS else 2**63 - 1
+        whole = f"coalesce(bool_and({number} = trunc({number}) and abs({number}) <= {limit}), true)"
+        if family in _WIDE_INTEGERS:
+            whole = f"coalesce(bool_and({number} between -{2**63 - 1} and {limit}), true)"
+        row = first_row(con, f"select {whole} from {table.relation}")
+        if row is not None and row[0]:
+            return f"try_cast({number} as bigint)", True
+        return f"cast({number} as varchar)", False
+    return f"cast({column} as varchar)", False
+
+
+def _time(table: Table) -> tuple[str, str]:
+    """A time as SQL, and SQL for whether it is there but cannot be read."""
+    position = table.columns.time
+    if position is None:
+        return "null::timestamp", "false"
+    column, family = name(table.names[position]), _family(table.types[position])
+    if family == "TIMESTAMP WITH TIME ZONE":
+        read = f"make_timestamp(epoch_us({column}))"
+        return f"case when isfinite({column}) then {read} end", f"{column} is not null and not isfinite({column})"
+    if family in _TIMES:
+        read = f"try_cast({column} as timestamp)"
+        return f"case when isfinite({column}) then {read} end", f"{column} is not null and not isfinite({column})"
+    if family in _TEXTS:
+        text = f"{column}::varchar"
+        read = values.time_sql(text, f"try_cast({text} as bigint)")
+        return read, f"{text} is not null and not {values.no_time_sql(text)} and ({read}) is null"
+    number = f"try_cast({column} as bigint)"
+    read = values.epoch_sql(number)
+    absent = f"{column} is null" + (f" or isnan({column})" if family in _FLOATS else "")
+    return read, f"not ({absent}) and ({read}) is null"
+
+
+def _described(
+    con: duckdb.DuckDBPyConnection, where: str, relation: str, row: str, options: LoadOptions
+) -> Table:
+    described = con.execute(f"describe select * from {relation}").fetchall()
+    if row.startswith("file_row_number"):
+        described = described[:-1]
+    names = tuple(str(each[0]) for each in described)
+    types = tuple(str(each[1]) for each in described)
+    chosen = columns.choose_by_name(where, names, options)
+    allowed: dict[Role, tuple[str, ...]] = {
+        "user": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS),
+        "item": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS),
+        "rating": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS),
+        "time": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS, *_TIMES),
+    }
+    for role in columns.ROLES:
+        at = chosen.position(role)
+        if at is not None and _family(types[at]) not in allowed[role]:
+            message = (
+                f"{where}: column '{names[at]}' has the type {types[at][:60]}, which cannot be read as "
+                f"a {role}. Say which column to use with {columns.option_name(role)}."
+            )
+            raise InputError(message)
+    if first_row(con, f"select 1 from {relation} limit 1") is None:
+        message = f"{where}: has no rows, there are no ratings in it."
+        raise InputError(message)
+    return Table(where, relation, row, names, types, chosen)
+
+
+def _family(type_name: str) -> str:
+    upper = type_name.upper()
+    if upper.endswith("]"):
+        return "LIST"
+    return upper.split("(", 1)[0]
+
+
+@contextmanager
+def _readable(source: Source, what: str) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        if any(mark in str(error) for mark in values.TEXT_ID_MARK.values()):
+            raise
+        message = f"{source.given}: is not a readable {what}: it is damaged or cut off. Get the file again."
+        raise InputError(message) from None
+
+
+@contextmanager
+def _attached(con: duckdb.DuckDBPyConnection, source: Source) -> Iterator[str]:
+    path = source.path.resolve()
+    for database, other in con.execute("select database_name, path from duckdb_databases()").fetchall():
+        if other and path.exists() and _same_file(other, source):
+            yield str(database)
+            return
+    try:
+        con.execute(f"attach {literal(str(path))} as {name(_ALIAS)} (type duckdb, read_only)")
+    except duckdb.Error as error:
+        if "lock" in str(error).lower():
+            message = f"{source.given}: is in use by another program. Close it there and try again."
+        else:
+            message = (
+                f"{source.given}: cannot be opened as a DuckDB database: it is damaged, encrypted or of a newer "
+                "version."
+            )
+        raise InputError(message) from None
+    try:
+        yield _ALIAS
+    finally:
+        con.execute(f"detach {name(_ALIAS)}")
+
+
+def _same_file(other: str, source: Source) -> bool:
+    try:
+        return source.path.samefile(other)
+    except OSError:
+        return False
+
+
+def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str:
+    found = con.execute(
+        "select schema_name, table_name from duckdb_tables() where database_name = $1 and not internal "
+        "union all select schema_name, view_name from duckdb_views() where database_name = $1 and not internal "
+        "order by 1, 2",
+        [database],
+    ).fetchall()
+    listed = ", ".join(each if schema == "main" else f"{schema}.{each}" for schema, each in found[:40])
+    if not found:
+        message = f"{source.given}: is a DuckDB database without tables, there are no ratings in it."
+        raise InputError(message)
+    if source.table is None:
+        if len(found) > 1:
+            message = (
+                f"{source.given}: holds {len(found)} tables: {listed}. "
+                f"Say which, as {source.path.name}:{found[0][1]}."
+            )
+            raise InputError(message)
+        return f"{name(found[0][0])}.{name(found[0][1])}"
+    asked = source.table.lower()
+    for schema, each in found:
+        if asked == f"{schema}.{each}".lower() or (schema == "main" and asked == each.lower()):
+            return f"{name(schema)}.{name(each)}"
+    anywhere = [(schema, each) for schema, each in found if each.lower() == asked]
+    if len(anywhere) == 1:
+        return f"{name(anywhere[0][0])}.{name(anywhere[0][1])}"
+    message = f"{source.given}: there is no table '{source.table}'. The tables are: {listed}."
+    raise InputError(message)
+
+
+def _no_glob(path: str) -> str:
+    return "".join(f"[{character}]" if character in "*?[" else character for character in path)

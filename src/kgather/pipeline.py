@@ -1,0 +1,137 @@
+"""Runs the dbt project: the one way by which ratings become a release."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kgather.dbt_package import dbt_path
+from kgather.errors import InputError, KgatherError, PromiseError
+
+# What SQL models raise with error() when the input cannot be published.
+_REFUSAL = re.compile(r"kgather refuses the input: (.*)", re.DOTALL)
+# How an InputError raised inside a Python model looks in dbt's message.
+_KERNEL_REFUSAL = re.compile(r"(?:kgather\.errors\.)?InputError: (.*)", re.DOTALL)
+
+NodeListener = Callable[[str, int, int], None]
+
+
+class Workspace:
+    """The private folder in which one run works. Nobody but its owner may look into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work_database = folder / "work.duckdb"
+        self.marts_database = folder / "marts.duckdb"
+
+    def write_profile(self, memory_limit: str) -> None:
+        """Write the dbt profile: a working database, and beside it one that holds only the marts."""
+        settings = {
+            "memory_limit": memory_limit,
+            "temp_directory": str(self.folder / "spill"),
+            "preserve_insertion_order": True,
+        }
+        output = {
+            "type": "duckdb",
+            "path": str(self.work_database),
+            "attach": [{"path": str(self.marts_database), "alias": "marts"}],
+            "threads": 1,
+            "settings": settings,
+        }
+        profile = {"kgather": {"target": "publish", "outputs": {"publish": output}}}
+        (self.folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+
+
+def build(
+    workspace: Workspace,
+    variables: Mapping[str, Any],
+    *,
+    verbose: bool = False,
+    on_node: NodeListener | None = None,
+) -> None:
+    """Build the models and run the data tests.
+
+    `on_node` is called with the name of each model or test when it is finished, its number and their total.
+    Raises InputError where the input was refused, PromiseError where a data test failed, KgatherError otherwise.
+    """
+    # Imported here: it takes seconds, and most commands do not need it.
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+    from dbt.cli.main import dbtRunner
+
+    arguments = [
+        "--no-send-anonymous-usage-stats",
+        "--no-version-check",
+        "--log-level", "info" if verbose else "none",
+        "--log-level-file", "none",
+        "--log-path", str(workspace.folder / "logs"),
+        "build",
+        "--project-dir", str(dbt_path()),
+        "--profiles-dir", str(workspace.folder),
+        "--target-path", str(workspace.folder / "target"),
+        "--exclude", "resource_type:seed",
+        "--vars", json.dumps({**variables, "release_database": "marts"}),
+    ]  # fmt: skip
+    callbacks = [_finished_nodes(on_node)] if on_node else []
+    # dbt writes to standard output, where only results belong.
+    with _output_to(None if verbose else os.devnull):
+        try:
+            outcome = dbtRunner(callbacks=callbacks).invoke(arguments)
+        finally:
+            # The adapter would hold the files open until the process ends.
+            DuckDBConnectionManager.close_all_connections()
+    if not outcome.success:
+        raise _as_error(outcome)
+
+
+def _finished_nodes(on_node: NodeListener) -> Callable[[Any], None]:
+    def hear(event: Any) -> None:
+        if event.info.name in ("LogModelResult", "LogTestResult"):
+            total = event.data.total if event.info.name == "LogModelResult" else event.data.num_models
+            on_node(event.data.node_info.node_name, event.data.index, total)
+
+    return hear
+
+
+class _output_to:  # noqa: N801 - reads as a function, like contextlib's
+    """Send standard output to a file for a while, or to standard error where none is given."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        self._stdout = sys.stdout
+        sys.stdout = Path(self._path).open("w") if self._path else sys.stderr  # noqa: SIM115
+
+    def __exit__(self, *_: object) -> None:
+        if self._path:
+            sys.stdout.close()
+        sys.stdout = self._stdout
+
+
+def _as_error(outcome: Any) -> KgatherError:
+    if outcome.exception is not None:
+        return KgatherError(f"dbt could not run: {outcome.exception}")
+    failures = [result for result in outcome.result.results if result.status in ("error", "fail")]
+    for result in failures:
+        message = str(result.message)
+        for pattern in (_REFUSAL, _KERNEL_REFUSAL):
+            refusal = pattern.search(message)
+            if refusal:
+                return InputError(refusal[1].strip())
+    failed_tests = [result.node.name for result in failures if result.status == "fail"]
+    broken = [result for result in failures if result.status == "error"]
+    if failed_tests and not broken:
+        return PromiseError("a promise is not kept, no release was written: " + ", ".join(failed_tests))
+    # An engine's message may quote values, so only its kind is told.
+    kinds = ", ".join(f"{result.node.name} ({_kind(str(result.message))})" for result in broken)
+    return KgatherError(f"the pipeline broke at {kinds}. Run again with -v for all that dbt says.")
+
+
+def _kind(message: str) -> str:
+    kinds = re.findall(r"\b([A-Z][A-Za-z ]*(?:Error|Exception))\b", message)
+    return kinds[-1] if kinds else "error"

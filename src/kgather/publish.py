@@ -1,0 +1,216 @@
+"""From files of ratings to a release: load, run the dbt project, write what it built."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kgather import pipeline
+from kgather.errors import InputError, PromiseError
+from kgather.loaders import LoadOptions, LoadReport, load
+from kgather.release import Audit, Check, put_in_place, write_release
+from kgather.settings import PublishSettings
+from kgather.verify import verify_release
+from kgather.sql_text import literal
+
+LOADED = "kgather_loaded"
+MEMORY_LIMIT = "2GB"
+
+Report = Callable[[str, int, int], None]
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A finished release: where it is and what its audit found."""
+
+    folder: Path
+    audit: Audit
+    work_database: Path | None
+
+
+def publish(
+    inputs: Sequence[str],
+    target: Path,
+    settings: PublishSettings,
+    load_options: LoadOptions,
+    *,
+    force: bool = False,
+    keep_work: Path | None = None,
+    verbose: bool = False,
+    report: Report = lambda *_: None,
+    warn: Warn = lambda _: None,
+) -> Published:
+    """Publish ratings as a release at `target`, or leave nothing there.
+
+    `report` hears (step, done, total), `warn` what the user should know. With `keep_work` the working database,
+    which holds the secret map, stays in that folder, readable by its owner only.
+
+    Raises InputError where input or settings cannot be published, PromiseError where a check of the audit failed.
+    """
+    check_target(target, force=force)
+    if keep_work is not None:
+        _check_keep_work(keep_work, force=force)
+    if settings.k == 1:
+        warn("k = 1 gives no anonymity: every user may stand alone in this release.")
+    with _workspace(target) as workspace:
+        report("load", 0, 1)
+        with duckdb.connect(workspace.work_database) as con:
+            con.execute(f"set memory_limit = '{MEMORY_LIMIT}'")
+            con.execute("set temp_directory = ?", [str(workspace.folder / "spill")])
+            loaded = load(con, inputs, load_options)
+            settings = _fitted(settings, con, warn)
+            item_id_type = _item_id_type(con)
+        for warning in loaded.warnings:
+            warn(warning)
+        report("load", 1, 1)
+        workspace.write_profile(MEMORY_LIMIT)
+        variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": item_id_type}
+        pipeline.build(workspace, variables, verbose=verbose, on_node=lambda *node: report("dbt", *node[1:]))
+        audit = _audit(workspace, settings, loaded)
+        if not audit.passed:
+            raise PromiseError(_failed(audit.checks))
+        report("write", 0, 1)
+        finished = workspace.folder / "release"
+        write_release(finished, workspace.marts_database, audit)
+        checks = verify_release(finished, settings.k)
+        if not all(check.passed for check in checks):
+            raise PromiseError(_failed(checks))
+        kept = _keep(workspace, keep_work) if keep_work is not None else None
+        put_in_place(finished, target, replace=force)
+        report("write", 1, 1)
+    return Published(target, audit, kept)
+
+
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse, before any work, a target that could not be written in the end."""
+    if target.exists() and not target.is_dir():
+        msg = f"{target} is a file. A release is a folder: give another --out."
+        raise InputError(msg)
+    if target.is_dir() and any(target.iterdir()) and not force:
+        msg = f"{target} exists and is not empty. Give another --out, or --force to replace it."
+        raise InputError(msg)
+    parent = target.absolute().parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        msg = f"{parent} cannot be written to ({error.strerror}). Give another --out."
+        raise InputError(msg) from None
+
+
+def _check_keep_work(folder: Path, *, force: bool) -> None:
+    if (folder / "work.duckdb").exists() and not force:
+        msg = f"{folder / 'work.duckdb'} exists. Give another --keep-work, or --force to replace it."
+        raise InputError(msg)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        msg = f"{folder} cannot be written to ({error.strerror}). Give another --keep-work."
+        raise InputError(msg) from None
+
+
+@contextmanager
+def _workspace(target: Path) -> Iterator[pipeline.Workspace]:
+    """A private folder beside the target, gone afterwards; those that killed runs left behind go first."""
+    parent = target.absolute().parent
+    _sweep(parent)
+    folder = Path(tempfile.mkdtemp(prefix=".kgather-", dir=parent))
+    lock = (folder / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    previous = os.umask(0o077)
+    try:
+        yield pipeline.Workspace(folder)
+    finally:
+        os.umask(previous)
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
+
+
+def _sweep(parent: Path) -> None:
+    for lock in parent.glob(".kgather-*/lock"):
+        with lock.open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue  # its run is alive
+            shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: Warn) -> PublishSettings:
+    """Choose the low-rank form where all cells would be too many to write."""
+    if settings.homogenize != "predicted" or settings.cells != "all":
+        return settings
+    users, items = con.sql(
+        "select count(distinct user_id), count(distinct item_id) from loaded.ratings where problem is null"
+    ).fetchall()[0]
+    cells = items * max(users // settings.k, 1)
+    if cells <= settings.max_cells:
+        return settings
+    warn(
+        f"{cells:,} cells are more than max_cells = {settings.max_cells:,}: the release holds group and item vectors "
+        "instead, and a view that computes any cell from them."
+    )
+    return settings.model_copy(update={"cells": "low_rank"})
+
+
+def _item_id_type(con: duckdb.DuckDBPyConnection) -> str:
+    [(data_type,)] = con.sql("select typeof(item_id) from loaded.ratings limit 1").fetchall()
+    return str(data_type).lower()
+
+
+def _audit(workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport) -> Audit:
+    with duckdb.connect() as con:
+        con.execute(f"attach {literal(workspace.work_database)} as work (read_only)")
+        con.execute(f"attach {literal(workspace.marts_database)} as marts (read_only)")
+        checks = con.sql('select "check", promised, measured, passed from marts.kgather__audit').fetchall()
+        counts = _row(con, "select read_rows, staged_rows, rejected_rows, users, items from work.int_kgather__checked_input")
+        counts |= _row(con, "select count(*) as groups, max(group_size) as largest_group from marts.kgather__groups")
+        reasons = con.sql(
+            "select reason, count(*) from work.int_kgather__rejected_ratings group by reason order by reason"
+        ).fetchall()
+        scale = _row(
+            con, "select scale_min as min, scale_max as max, scale_step as step, declared from work.int_kgather__scale"
+        )
+    return Audit(
+        parameters=settings.model_dump(
+            include={
+                "k", "method", "solver", "rank", "metric", "bisection_tries",
+                "homogenize", "cells", "single_rater", "min_ratings",
+            },
+            mode="json",
+        ),
+        counts=counts | {"rejected_by_reason": dict(reasons)},
+        scale=scale,
+        checks=tuple(Check(*check) for check in checks),
+    )  # fmt: skip
+
+
+def _row(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+    relation = con.sql(query)
+    return dict(zip(relation.columns, relation.fetchall()[0], strict=True))
+
+
+def _failed(checks: Sequence[Check]) -> str:
+    lines = [
+        f"  {check.check}: promised {check.promised}, measured {check.measured}" for check in checks if not check.passed
+    ]
+    return "a promise is not kept, no release was written:\n" + "\n".join(lines)
+
+
+def _keep(workspace: pipeline.Workspace, folder: Path) -> Path:
+    kept = folder / "work.duckdb"
+    shutil.copyfile(workspace.work_database, kept.with_suffix(".part"))
+    kept.with_suffix(".part").chmod(0o600)
+    kept.with_suffix(".part").replace(kept)
+    return kept

@@ -1,0 +1,131 @@
+"""Writes a release: a folder that holds what anyone may have, whole or not at all."""
+
+import hashlib
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kgather import __version__
+from kgather.errors import InputError
+from kgather.sql_text import literal
+
+DATABASE = "release.duckdb"
+AUDIT = "audit.json"
+
+# Mart, the columns that order it, and its file. What a release does not have is left out.
+_RELATIONS = {
+    "kgather__ratings": ("group_id, item_id", "ratings.parquet"),
+    "kgather__groups": ("group_id", "groups.parquet"),
+    "kgather__members": ("pseudonym", "members.parquet"),
+    "kgather__group_vectors": ("group_id", "group_vectors.parquet"),
+    "kgather__item_vectors": ("item_id", "item_vectors.parquet"),
+}
+
+_PARQUET = "format parquet, compression zstd"
+_MARTS = "select {name} from {function}() where database_name = 'marts' and not internal"
+# Views name their tables without a database, so that they live in a file of any name.
+_USER_RATINGS = """
+create view kgather__user_ratings as
+select members.pseudonym, ratings.item_id, ratings.rating
+from kgather__members as members
+join kgather__ratings as ratings using (group_id)
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of an audit: what was checked, what was promised (None: nothing), what was measured."""
+
+    check: str
+    promised: int | None
+    measured: int
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a release says of itself, as audit.json holds it."""
+
+    parameters: Mapping[str, Any]
+    counts: Mapping[str, Any]
+    scale: Mapping[str, Any]
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the audit as plain data."""
+        return {
+            "kgather_version": __version__,
+            "passed": self.passed,
+            "parameters": dict(self.parameters),
+            "counts": dict(self.counts),
+            "scale": dict(self.scale),
+            "checks": [asdict(check) for check in self.checks],
+            "not_promised": [
+                "What a trained model carries over: predictions, and cells padded with them, come from item factors "
+                "that all users' ratings formed."
+            ],
+        }
+
+
+def write_release(folder: Path, marts_database: Path, audit: Audit) -> None:
+    """Write the release into a new folder, from the database that holds nothing but the marts.
+
+    Rows are written anew, in the order of random ids, into a fresh file: no dropped row, no order of the input and
+    no statistics of either come along.
+    """
+    folder.mkdir()
+    with duckdb.connect() as con:
+        con.execute(f"attach {literal(marts_database)} as marts (read_only)")
+        con.execute(f"attach {literal(folder / DATABASE)} as release")
+        con.execute("use release")
+        tables = {name for (name,) in con.sql(_MARTS.format(function="duckdb_tables", name="table_name")).fetchall()}
+        files = []
+        for name, (order, file) in _RELATIONS.items():
+            if name in tables:
+                con.execute(f"create table {name} as from marts.{name} order by {order}")
+                con.execute(f"copy (from {name} order by {order}) to {literal(folder / file)} ({_PARQUET})")
+                files.append(file)
+        for (view,) in con.sql(_MARTS.format(function="duckdb_views", name="sql")).fetchall():
+            con.execute(re.sub(r'"?marts"?\."?main"?\.', "", view))
+        con.execute(_USER_RATINGS)
+        con.execute("create table kgather__audit as from marts.kgather__audit")
+        con.execute("checkpoint release")
+        con.execute("use memory")
+        con.execute("detach release")
+    said = audit.as_dict() | {"files": {file: _sha256(folder / file) for file in [*files, DATABASE]}}
+    (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+
+
+def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:
+    """Give a finished folder its final name, in one step. Raises InputError where the name was taken meanwhile."""
+    if not target.exists():
+        folder.rename(target)
+        return
+    if any(target.iterdir()) and not replace:
+        msg = f"{target} was filled by somebody else meanwhile; nothing was written there."
+        raise InputError(msg)
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
+    target.rename(aside)
+    try:
+        folder.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+

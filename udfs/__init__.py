@@ -1,0 +1,1 @@
+"""Numerical kernels with Arrow edges: what is iterative and would not fit in SQL."""

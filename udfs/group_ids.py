@@ -1,0 +1,28 @@
+"""Random names for groups and members, from the operating system's generator."""
+
+import os
+
+import numpy as np
+
+# Whole numbers up to here are exact in every reader, JSON and spreadsheets too.
+_EXACT_INTEGERS = 53
+
+
+def random_group_ids(count: int) -> np.ndarray:
+    """Return `count` distinct random positive ids, int64[count], each below 2**53."""
+    ids = _random_bits(count)
+    while np.unique(ids).size < count:
+        ids = _random_bits(count)
+    return ids
+
+
+def random_pseudonyms(count: int) -> list[str]:
+    """Return `count` distinct random pseudonyms of 32 hexadecimal digits."""
+    digits = os.urandom(16 * count).hex()
+    pseudonyms = [digits[start : start + 32] for start in range(0, len(digits), 32)]
+    return pseudonyms if len(set(pseudonyms)) == count else random_pseudonyms(count)
+
+
+def _random_bits(count: int) -> np.ndarray:
+    words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+    return (words >> np.uint64(64 - _EXACT_INTEGERS)).astype(np.int64)
