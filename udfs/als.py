@@ -1,18 +1,17 @@
 """Alternating least squares with levels: the default solver.
 
-Users and items take turns: with the items fixed, the level and the factors of a user are one ridge regression of its
-ratings, and the other way round (Zhou et al. 2008, with levels solved jointly). Threads own users or items, so there
-is nothing to reduce and the result is the same for any number of threads.
+Users and items take turns: with the items fixed, the level and the factors of a user are one ridge
+regression of its ratings, and the other way round (Zhou et al. 2008, with levels solved jointly). Threads
+own users or items, so there is nothing to reduce and the result is the same for any number of threads.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from kgather.udfs.gram import LANES, add_rows, new_design, solve_ridge, tag_of, width_of
+from kgather.udfs.gram import LANES, add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
 from kgather.udfs.hashing import keyed, seed64
 from kgather.udfs.holdout import choose_held_out, part_of
 from kgather.udfs.matrix import RatingMatrix
@@ -32,11 +31,12 @@ _SAMPLE_SHARE = 0.1
 class AlsOptions:
     """Options of ALS.
 
-    sweeps: at most that many (each solves all users, then all items). regularization: weight of the squared
-    factors, in standard deviations of the ratings, times (number of ratings of the user or item) ** `count_power`.
-    level_regularization: ratings at level zero added to each user and item. holdout: share of the ratings left out
-    to see when to stop; learning stops once `patience` sweeps in a row have not lowered the RMSE on them by
-    `tolerance` of itself, and the last `refit` sweeps use all ratings. holdout = 0 makes all sweeps.
+    sweeps: at most that many (each solves all items, then all users). regularization: weight of the squared
+    factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
+    `count_power`. level_regularization: ratings at level zero added to each user and item. holdout: share
+    of the ratings left out to see when to stop; learning stops once `patience` sweeps in a row have not
+    lowered the RMSE on them by `tolerance` of itself, and the last `refit` sweeps use all ratings. holdout
+    = 0 makes all sweeps.
     """
 
     sweeps: int = 20
@@ -44,7 +44,7 @@ class AlsOptions:
     count_power: float = 0.5
     level_regularization: float = 0.5
     holdout: float = 0.02
-    tolerance: float = 5e-4
+    tolerance: float = 1e-3
     patience: int = 1
     refit: int = 1
 
@@ -68,7 +68,9 @@ def learn_als(
     scale: tuple[float, float] | None,
     progress: Progress | None,
 ) -> Preferences:
-    """Learns levels and factors. O(sweeps (nnz r^2 + (n + m) r^3)) time; 8 bytes a rating beside the matrix."""
+    """Learns levels and factors. O(sweeps (nnz r^2 + (n + m) r^3)) time; 8 bytes a rating beside the
+    matrix.
+    """
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
         start = None
@@ -104,6 +106,7 @@ def _learn(
     low, high = scale if scale is not None else (-np.inf, np.inf)
     learning = max(options.sweeps - options.refit, 0) if len(entries) else 0
     lowest, since, done = np.inf, 0, 0
+    work.solve_users(held if learning else none_held)
     while done < learning and since < options.patience:
         _tell(progress, done, options.sweeps)
         work.sweep(held)
@@ -160,12 +163,12 @@ class _Work:
         self._build_tiles(threads)
 
     def _build_tiles(self, threads: int) -> None:
-        """Ratings by blocks of users, within a block by item: the item side reads one block's users at a time."""
+        """Ratings by blocks of users, within a block by item: the item side reads one block's users at a
+        time.
+        """
         matrix = self.matrix
         n, m = matrix.n_users, matrix.n_items
-        blocks = min(
-            -(-n * width_of(self.rank) * 4 // _BLOCK_BYTES), max(matrix.nnz // (_SEGMENT_LEAST * m), 1)
-        )
+        blocks = min(-(-n * width_of(self.rank) * 4 // _BLOCK_BYTES), max(matrix.nnz // (_SEGMENT_LEAST * m), 1))
         size = -(-n // blocks)
         blocks = -(-n // size)
         self.tile_indptr = np.zeros((blocks, m + 1), dtype=np.int64)
@@ -198,7 +201,12 @@ class _Work:
         self.item_level[:] = mean
 
     def sweep(self, held: RatingMatrix) -> None:
-        """Solves all users, then all items, from all ratings but the held-out ones."""
+        """Solves all items, then all users, from all ratings but the held-out ones."""
+        self._solve_items(held)
+        self.solve_users(held)
+
+    def solve_users(self, held: RatingMatrix) -> None:
+        """The users' half of a sweep."""
         matrix = self.matrix
         level_penalty, penalty, power = self.penalty
         run(
@@ -210,12 +218,15 @@ class _Work:
             self.user_ranges,
             self.pool,
         )  # fmt: skip
+
+    def _solve_items(self, held: RatingMatrix) -> None:
+        level_penalty, penalty, power = self.penalty
         held_indptr, held_users, held_values = held.transpose()
         run(
             lambda lo, hi: _solve_items(
-                lo, hi, self.tile_indptr, self.tile_users, self.tile_values, held_indptr, held_users, held_values,
-                self.user_design, self.user_level, self.mean, level_penalty, penalty, power,
-                self.item_design, self.item_level, self.tag,
+                lo, hi, self.tile_indptr, self.tile_users, self.tile_values,
+                held_indptr, held_users, held_values, self.user_design, self.user_level,
+                self.mean, level_penalty, penalty, power, self.item_design, self.item_level, self.tag,
             ),
             self.item_ranges,
             self.pool,
@@ -230,14 +241,12 @@ class _Work:
         return float(np.sqrt(total / held.nnz))
 
     def preferences(self, rmse: tuple[float, ...]) -> Preferences:
-        factors: Callable[[np.ndarray, int], np.ndarray] = lambda design, rows: np.ascontiguousarray(  # noqa: E731
-            design.reshape(rows + 1, -1)[:rows, 1 : self.rank + 1]
-        )
+        """The model as it stands."""
         return Preferences(
             self.user_level,
-            factors(self.user_design, self.matrix.n_users),
+            factors_of(self.user_design, self.matrix.n_users, self.rank),
             self.item_level,
-            factors(self.item_design, self.matrix.n_items),
+            factors_of(self.item_design, self.matrix.n_items, self.rank),
             rmse,
         )
 
@@ -325,11 +334,17 @@ def _finish(
     design: np.ndarray,
     level: np.ndarray,
 ) -> None:
-    """Solves the row's regression, writes its level (relative to `middle`) and factors, and clears the system."""
+    """Solves the row's regression, writes its level (relative to `middle`) and factors, and clears the
+    system.
+    """
     columns = system.shape[1]
     width = (columns + LANES - 1) // LANES * LANES
     if count > 0:
         solve_ridge(system, level_penalty, penalty * np.float64(count) ** power)
+    else:
+        # what is left of held-out ratings that were added and taken out again is rounding
+        for a in range(columns):
+            system[columns, a] = 0.0
     level[row] = middle + system[columns, 0]
     for a in range(1, columns):
         design[row * width + a] = system[columns, a]
@@ -355,7 +370,7 @@ def _solve_users(
     power: float,
     user_design: np.ndarray,
     user_level: np.ndarray,
-    tag: tuple,
+    tag: tuple[np.int8, ...],
 ) -> None:
     columns = len(tag)
     gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
@@ -388,7 +403,7 @@ def _solve_items(
     power: float,
     item_design: np.ndarray,
     item_level: np.ndarray,
-    tag: tuple,
+    tag: tuple[np.int8, ...],
 ) -> None:
     columns = len(tag)
     gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)

@@ -1,15 +1,18 @@
-"""Bisecting K-Gather: users into groups of k to 2k - 1 near ones (X. Chen's thesis, section 3.2, algorithm 1).
+"""Bisecting K-Gather: users into groups of k to 2k - 1 near ones (X. Chen's thesis, section 3.2, algorithm
+1).
 
-The set is bisected by the plane half way between a random record and its mirror image in the centroid; of several
-tries the one with the smallest sum of squares is kept. A side of fewer than k records takes the nearest records of
-the other one, a part of 2k to 3k - 1 records is cut by its farthest record, smaller parts are groups.
+The set is bisected by the plane half way between a random record and its mirror image in the centroid; of
+several tries the one with the smallest sum of squares is kept. A side of fewer than k records takes the
+nearest records of the other one, a part of 2k to 3k - 1 records is cut by its farthest record, smaller
+parts are groups.
 
 Two things are added, and neither shows on small or well-behaved data:
 
 - a part of more than 4,096 records scores its tries on a sample of 1,024 of them;
-- data with far outliers or many equal records would cut off a few records at a time, which is quadratic. On the way
-  from the root to a group at most 8 bisections may be lopsided (smaller side below 1/64); from there on only tries
-  with two larger sides count, and where there is none the part is cut in halves at the median of the best direction.
+- data with far outliers or many equal records would cut off a few records at a time, which is quadratic. On
+  the way from the root to a group at most 8 bisections may be lopsided (smaller side below 1/64); from
+  there on only tries with two larger sides count, and where there is none the part is cut in halves at the
+  median of the best direction.
 """
 
 import numpy as np
@@ -30,9 +33,9 @@ _STACK = 128  # the larger part waits, so the stack is never deeper than log2(n)
 def gather(vectors: np.ndarray, k: int, *, tries: int = 10, seed: int = 0) -> np.ndarray:
     """The group of every user, int32[n], numbered 0..g-1; every group has k to 2k - 1 members.
 
-    vectors: float32[n, d] (other real types are converted), one row a user, any unit (the distance is Euclidean).
-    tries: bisections tried at every node. seed: the same seed gives the same groups.
-    Expected time O(tries n d log n); memory: one copy of the vectors and 12 bytes a user.
+    vectors: float32[n, d] (other real types are converted), one row a user, any unit (the distance is
+    Euclidean). tries: bisections tried at every node. seed: the same seed gives the same groups. Expected
+    time O(tries n d log n); memory: one copy of the vectors and 24 bytes a user.
 
     Raises InputError if k or tries is no whole number >= 1, there are fewer than k users, the vectors are no
     two-dimensional table with at least one column, or some are not finite.
@@ -41,7 +44,8 @@ def gather(vectors: np.ndarray, k: int, *, tries: int = 10, seed: int = 0) -> np
     tries = whole("tries", tries, 1)
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or vectors.shape[1] == 0 or vectors.dtype.kind not in "fiu":
-        msg = f"the vectors must be a table of numbers with at least one column, not {vectors.dtype}{vectors.shape}"
+        shape = "x".join(str(side) for side in vectors.shape)
+        msg = f"the vectors must be numbers in rows of at least one column, not {vectors.dtype} {shape}"
         raise InputError(msg)
     n = len(vectors)
     if n < k:
@@ -107,7 +111,8 @@ def _distances(rows: np.ndarray, lo: int, hi: int, point: np.ndarray, out: np.nd
 def _bring_smallest(
     rows: np.ndarray, order: np.ndarray, lo: int, hi: int, count: int, key: np.ndarray, spare: np.ndarray
 ) -> None:
-    """Reorders lo:hi so that the `count` records of the smallest key come first; ties fall to the earlier ones.
+    """Reorders lo:hi so that the `count` records of the smallest key come first; ties fall to the earlier
+    ones.
 
     key float64[n] holds a number for every record of lo:hi (and is reordered with them), spare float64[n] is
     scratch. O(hi - lo).
@@ -150,10 +155,12 @@ def _score_tries(
     counts: np.ndarray,
     total: np.ndarray,
 ) -> int:
-    """Draws the records of all tries and sums up the left side of each; returns how many records were looked at.
+    """Draws the records of all tries and sums up the left side of each; returns how many records were
+    looked at.
 
-    planes float64[tries, d]: c_L - centroid. sums float64[tries, d] and counts int64[tries]: sum of the records
-    (relative to the centroid) and their number on the side of c_L. total float64[d]: the sum over both sides.
+    planes float64[tries, d]: c_L - centroid. sums float64[tries, d] and counts int64[tries]: sum of the
+    records (relative to the centroid) and their number on the side of c_L. total float64[d]: the sum over
+    both sides.
     """
     n, d = hi - lo, rows.shape[1]
     state = random
@@ -170,7 +177,7 @@ def _score_tries(
     looked = _SAMPLE if sampled else n
     y = np.empty(d)
     for s in range(looked):
-        i = lo + s
+        i = np.int64(lo + s)
         if sampled:  # one record of each of 1,024 stretches
             state = mix(state)
             start = lo + s * n // _SAMPLE
@@ -192,7 +199,8 @@ def _score_tries(
 
 @njit(nogil=True, cache=True)
 def _choose_try(sums: np.ndarray, counts: np.ndarray, total: np.ndarray, looked: int, least: int) -> tuple[int, float]:
-    """The try of the lowest sum of squares (the highest between the sides) with `least` records on both sides.
+    """The try of the lowest sum of squares (the highest between the sides) with `least` records on both
+    sides.
 
     Returns (-1, 0.0) if there is none.
     """
@@ -257,7 +265,9 @@ def _halve(
     key: np.ndarray,
     spare: np.ndarray,
 ) -> int:
-    """Moves the half that lies farthest towards the plane's direction to the back of lo:hi; returns the middle."""
+    """Moves the half that lies farthest towards the plane's direction to the back of lo:hi; returns the
+    middle.
+    """
     for i in range(lo, hi):
         side = 0.0
         for a in range(rows.shape[1]):
@@ -279,7 +289,9 @@ def _split_by_farthest(
     key: np.ndarray,
     spare: np.ndarray,
 ) -> int:
-    """Step 7.B: the record farthest from the centroid and the k - 1 nearest to it come first; returns lo + k."""
+    """Step 7.B: the record farthest from the centroid and the k - 1 nearest to it come first; returns lo +
+    k.
+    """
     _centroid(rows, lo, hi, centroid)
     _distances(rows, lo, hi, centroid, key)
     farthest = lo
@@ -312,7 +324,9 @@ def _cut(
     key: np.ndarray,
     spare: np.ndarray,
 ) -> int:
-    """Steps 1 to 6 for the records lo:hi (at least 3k): cuts them in two parts of k or more; returns the border."""
+    """Steps 1 to 6 for the records lo:hi (at least 3k): cuts them in two parts of k or more; returns the
+    border.
+    """
     n = hi - lo
     _centroid(rows, lo, hi, centroid)
     looked = _score_tries(rows, lo, hi, centroid, tries, keyed(seed, lo, hi), planes, sums, counts, total)
@@ -330,7 +344,7 @@ def _cut(
                 _bring_smallest(rows, order, border, hi, k - left, key, spare)
                 return lo + k
             if right < k:
-                # the nearest of the left side have to end at the border: the smallest of the negative come last
+                # the nearest have to end at the border, so the smallest of the negative go first
                 _centroid(rows, border, hi, centroid)
                 _distances(rows, lo, border, centroid, key)
                 for i in range(lo, border):
@@ -369,7 +383,21 @@ def _gather(rows: np.ndarray, order: np.ndarray, k: int, tries: int, seed: np.ui
         else:
             guarded = lopsided >= _LOPSIDED_MAX
             border = _cut(
-                rows, order, lo, hi, k, tries, seed, guarded, centroid, planes, sums, counts, total, key, spare
+                rows,
+                order,
+                lo,
+                hi,
+                k,
+                tries,
+                seed,
+                guarded,
+                centroid,
+                planes,
+                sums,
+                counts,
+                total,
+                key,
+                spare,
             )
             if min(border - lo, hi - border) * _LOPSIDED < size:
                 lopsided += 1

@@ -1,8 +1,9 @@
-"""Simon Funk's SVD: regularized stochastic gradient descent, one factor at a time (Funk 2006; X. Chen's thesis, 3.1).
+"""Simon Funk's SVD: regularized stochastic gradient descent, one factor at a time (Funk 2006; X. Chen's
+thesis, 3.1).
 
-With the default options this is the plain form: no means, no biases; the ratings are visited user by user in the
-order of the items; while factor f is learnt the error is what the factors before it have left (unclipped), and
-factors not yet learnt count as nothing.
+With the default options this is the plain form: no means, no biases; the ratings are visited user by user
+in the order of the items; while factor f is learnt the error is what the factors before it have left
+(unclipped), and factors not yet learnt count as nothing.
 """
 
 from dataclasses import dataclass
@@ -11,13 +12,14 @@ import numpy as np
 from numba import njit
 
 from kgather.errors import InputError
+from kgather.udfs.fma import fma
 from kgather.udfs.hashing import seed64
 from kgather.udfs.holdout import choose_held_out, part_of, without
 from kgather.udfs.matrix import RatingMatrix
 from kgather.udfs.options import flag, real, whole
 from kgather.udfs.preferences import Preferences, Progress
 
-_LEVEL_ROUNDS = 10
+_LEVEL_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,10 @@ class FunkOptions:
     """Options of Funk's SVD.
 
     learning_rate, regularization: of every gradient step. epochs: passes over the ratings for each factor.
-    init: start value of all users and items in every factor.
-    biases: take out levels of users and items first, least squares with `level_regularization` added to each count.
-    early_stopping: hold out the share `holdout` of the ratings and leave a factor once `patience` epochs in a row
-    have not lowered the held-out RMSE by `tolerance` (in the unit of the ratings).
+    init: start value of all users and items in every factor. biases: take out levels of users and items
+    first, least squares with `level_regularization` added to each count. early_stopping: hold out the share
+    `holdout` of the ratings and leave a factor once `patience` epochs in a row have not lowered the
+    held-out RMSE by `tolerance` (in the unit of the ratings).
     """
 
     learning_rate: float = 0.001
@@ -63,10 +65,11 @@ def learn_funk(
     scale: tuple[float, float] | None,
     progress: Progress | None,
 ) -> Preferences:
-    """Learns the factors; see the module for the form. O(rank epochs nnz) time, 4 bytes a rating beside the matrix.
+    """Learns the factors; see the module for the form. O(rank epochs nnz) time, 4 bytes a rating beside the
+    matrix.
 
-    Only the choice of held-out ratings depends on the seed. Raises InputError if the steps are too large, so that
-    the factors grow beyond all bounds.
+    Only the choice of held-out ratings depends on the seed. Raises InputError if the steps are too large,
+    so that the factors grow beyond all bounds.
     """
     held = None
     if options.early_stopping:
@@ -108,8 +111,8 @@ def learn_funk(
             _subtract_factor(held.indptr, held.items, p, q, held_left)
         if not (np.isfinite(p).all() and np.isfinite(q).all()):
             msg = (
-                f"Funk's SVD does not converge with a learning rate of {options.learning_rate:g} on these ratings:"
-                " take a smaller one"
+                f"Funk's SVD does not converge with a learning rate of {options.learning_rate:g} on these"
+                " ratings: take a smaller one"
             )
             raise InputError(msg)
         _subtract_factor(matrix.indptr, matrix.items, p, q, left)
@@ -137,7 +140,7 @@ def _rmse(
     return float(np.sqrt(np.mean(error.astype(np.float64) ** 2)))
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=True)
 def _learn_factor(
     indptr: np.ndarray,
     items: np.ndarray,
@@ -150,31 +153,30 @@ def _learn_factor(
 ) -> None:
     """Gradient steps for one factor: p float32[n] and q float32[m] are changed in place.
 
-    With e = left - p q the step for the user is p + rate (e q - reg p) = p (1 - rate reg - rate q q) + rate q left:
-    one multiplication and addition from rating to rating, so the loop does not wait for e. The item's step uses the
-    user's value from before.
+    With the error e = left - p q, the steps p + rate (e q - reg p) and q + rate (e p - reg q) are written
+    as p (1 - rate reg - rate q q) + rate q left and the same with p and q exchanged: from rating to rating
+    a user's value waits for one multiply-add only. The item's step uses the user's value from before.
     """
-    one = np.float32(1.0)
-    shrink = one - rate * regularization
+    shrink = np.float32(1.0) - rate * regularization
     for _ in range(epochs):
         for u in range(len(indptr) - 1):
             of_user = p[u]
-            for j in range(indptr[u], indptr[u + 1]):
+            # unsigned indices spare the test for negative ones
+            for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
                 i = np.uint32(items[j])
                 of_item = q[i]
-                step = rate * of_item
-                gain = step * left[j]
-                keep = shrink - step * of_item
-                q[i] = of_item * shrink + rate * of_user * (left[j] - of_user * of_item)
-                of_user = of_user * keep + gain
+                user_step = -rate * of_item
+                item_step = -rate * of_user
+                q[i] = fma(of_item, fma(item_step, of_user, shrink), -item_step * left[j])  # type: ignore[call-arg]
+                of_user = fma(of_user, fma(user_step, of_item, shrink), -user_step * left[j])
             p[u] = of_user
 
 
 @njit(nogil=True, cache=True)
 def _subtract_factor(indptr: np.ndarray, items: np.ndarray, p: np.ndarray, q: np.ndarray, left: np.ndarray) -> None:
     for u in range(len(indptr) - 1):
-        for j in range(indptr[u], indptr[u + 1]):
-            left[j] -= p[u] * q[items[j]]
+        for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
+            left[j] -= p[u] * q[np.uint32(items[j])]
 
 
 @njit(nogil=True, cache=True)
@@ -187,8 +189,8 @@ def _subtract_levels(
     out: np.ndarray,
 ) -> None:
     for u in range(len(indptr) - 1):
-        for j in range(indptr[u], indptr[u + 1]):
-            out[j] = values[j] - user_level[u] - item_level[items[j]]
+        for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
+            out[j] = values[j] - user_level[u] - item_level[np.uint32(items[j])]
 
 
 @njit(nogil=True, cache=True)
@@ -214,14 +216,14 @@ def _levels(
         for i in range(m):
             sums[i] = 0.0
         for u in range(n):
-            for j in range(indptr[u], indptr[u + 1]):
-                sums[items[j]] += values[j] - mean - of_user[u]
+            for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
+                sums[np.uint32(items[j])] += values[j] - mean - of_user[u]
         for i in range(m):
             of_item[i] = sums[i] / max(counts[i] + damping, 1.0)
         for u in range(n):
             total = 0.0
-            for j in range(indptr[u], indptr[u + 1]):
-                total += values[j] - mean - of_item[items[j]]
+            for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
+                total += values[j] - mean - of_item[np.uint32(items[j])]
             of_user[u] = total / max(indptr[u + 1] - indptr[u] + damping, 1.0)
     for u in range(n):
         user_level[u] = of_user[u]

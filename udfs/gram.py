@@ -1,15 +1,18 @@
 """Sums of outer products of rows, and the ridge regressions made of them: the inner loop of ALS.
 
-A design is a float32[(rows + 1), width], kept flat: a row is (1, f_1 .. f_r, 0 ...), its width the next multiple of
-8, and the last row is all zeros, to fill up groups of four. The number of columns r + 1 is the length of the tuple
-`tag`, so that the compiler knows it: each rank is compiled once and kept on disk, the loops are laid out in full and
-a sum stays in vector registers (3 times as fast as loops over a length known only at run time).
+A design is a float32[(rows + 1), width], kept flat: a row is (1, f_1 .. f_r, 0 ...), its width the next
+multiple of 8, and the last row is all zeros, to fill up groups of four. The number of columns r + 1 is the
+length of the tuple `tag`, so that the compiler knows it: each rank is compiled once and kept on disk, the
+loops are laid out in full and a sum stays in vector registers (3 times as fast as loops over a length known
+only at run time).
 """
+
+# ruff: noqa: ARG001 (an intrinsic names arguments that only its signature uses)
 
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -28,6 +31,11 @@ def width_of(rank: int) -> int:
     return -(-(rank + 1) // LANES) * LANES
 
 
+def factors_of(design: np.ndarray, rows: int, rank: int) -> np.ndarray:
+    """The factors in a flat design, float32[rows, rank]."""
+    return np.ascontiguousarray(design.reshape(rows + 1, -1)[:rows, 1 : rank + 1])
+
+
 def new_design(rows: int, rank: int) -> np.ndarray:
     """A flat design, float32[(rows + 1) * width], with all factors zero."""
     design = np.zeros((rows + 1, width_of(rank)), dtype=np.float32)
@@ -35,9 +43,11 @@ def new_design(rows: int, rank: int) -> np.ndarray:
     return design.reshape(-1)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _add_outer_4(typing: Any, gram: Any, design: Any, o0: Any, o1: Any, o2: Any, o3: Any,  # noqa: ANN401
-                 t0: Any, t1: Any, t2: Any, t3: Any, tag: Any) -> Any:  # noqa: ANN401, ARG001
+@intrinsic
+def _add_outer_4(
+    typing: Any, gram: Any, design: Any,
+    o0: Any, o1: Any, o2: Any, o3: Any, t0: Any, t1: Any, t2: Any, t3: Any, tag: Any,
+) -> Any:  # fmt: skip
     """gram += sum of x x' over the rows x at the offsets o0..o3 of the design; its last row += sum of t x.
 
     gram float32[(columns + 1) * width], flat. Of x x' only the lower triangle is kept (whole vectors of it).
@@ -47,7 +57,7 @@ def _add_outer_4(typing: Any, gram: Any, design: Any, o0: Any, o1: Any, o2: Any,
     int64, float32 = types.int64, types.float32
     signature = types.void(gram, design, int64, int64, int64, int64, float32, float32, float32, float32, tag)
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = ir.VectorType(ir.FloatType(), LANES)
         i32, i64 = ir.IntType(32), ir.IntType(64)
         undefined = ir.Constant(vector, ir.Undefined)
@@ -58,16 +68,16 @@ def _add_outer_4(typing: Any, gram: Any, design: Any, o0: Any, o1: Any, o2: Any,
         gram_at = context.make_array(signature.args[0])(context, builder, args[0]).data
         design_at = context.make_array(signature.args[1])(context, builder, args[1]).data
 
-        def load(pointer: Any) -> Any:  # noqa: ANN401
+        def load(pointer: Any) -> Any:
             value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
             value.align = 4
             return value
 
-        def spread(scalar: Any) -> Any:  # noqa: ANN401
+        def spread(scalar: Any) -> Any:
             one = builder.insert_element(undefined, scalar, ir.Constant(i32, 0))
             return builder.shuffle_vector(one, undefined, first_lane)
 
-        def step(pointer: Any, count: int) -> Any:  # noqa: ANN401
+        def step(pointer: Any, count: int) -> Any:
             return builder.gep(pointer, [ir.Constant(i64, count)])
 
         rows = [builder.gep(design_at, [offset]) for offset in args[2:6]]
@@ -101,12 +111,12 @@ def add_rows(
     hi: int,
     sign: float,
     out: np.ndarray,
-    tag: tuple,
+    tag: tuple[np.int8, ...],
 ) -> None:
     """out += sign * sum over entries lo..hi of (x x' and, in the last row, (value - level) x).
 
-    x is the design's row rows[j]; level float32[rows]; gram float32[(columns + 1) * width] is scratch, zero before
-    and after; out float64[columns + 1, columns], lower triangle.
+    x is the design's row rows[j]; level float32[rows]; gram float32[(columns + 1) * width] is scratch, zero
+    before and after; out float64[columns + 1, columns], lower triangle.
     """
     columns = len(tag)
     width = np.int64((columns + LANES - 1) // LANES * LANES)
@@ -116,11 +126,14 @@ def add_rows(
         stop = min(start + _FLUSH, hi)
         j = start
         while j + 4 <= stop:
-            i0, i1, i2, i3 = np.uint32(rows[j]), np.uint32(rows[j + 1]), np.uint32(rows[j + 2]), np.uint32(rows[j + 3])
-            _add_outer_4(
+            # unsigned indices spare the test for negative ones
+            i0, i1 = np.uint32(rows[j]), np.uint32(rows[j + 1])
+            i2, i3 = np.uint32(rows[j + 2]), np.uint32(rows[j + 3])
+            _add_outer_4(  # type: ignore[call-arg]
                 gram, design,
                 np.int64(i0) * width, np.int64(i1) * width, np.int64(i2) * width, np.int64(i3) * width,
-                values[j] - level[i0], values[j + 1] - level[i1], values[j + 2] - level[i2], values[j + 3] - level[i3],
+                values[j] - level[i0], values[j + 1] - level[i1],
+                values[j + 2] - level[i2], values[j + 3] - level[i3],
                 tag,
             )  # fmt: skip
             j += 4
@@ -132,7 +145,7 @@ def add_rows(
                 o1, t1 = np.int64(rows[j + 1]) * width, values[j + 1] - level[rows[j + 1]]
             if j + 2 < stop:
                 o2, t2 = np.int64(rows[j + 2]) * width, values[j + 2] - level[rows[j + 2]]
-            _add_outer_4(gram, design, o0, o1, o2, zeros, t0, t1, t2, zero, tag)
+            _add_outer_4(gram, design, o0, o1, o2, zeros, t0, t1, t2, zero, tag)  # type: ignore[call-arg]
         for a in range(columns + 1):
             for b in range(min(a + 1, columns)):
                 out[a, b] += sign * gram[a * width + b]
@@ -145,8 +158,8 @@ def add_rows(
 def solve_ridge(system: np.ndarray, first_penalty: float, penalty: float) -> None:
     """Solves (A + diag(first_penalty, penalty, ...)) x = b; x replaces b.
 
-    system float64[c + 1, c]: the lower triangle of A in its first c rows, overwritten by the Cholesky factor, and b
-    in the last. A direction whose pivot is only rounding gets 0. O(c^3).
+    system float64[c + 1, c]: the lower triangle of A in its first c rows, overwritten by the Cholesky
+    factor, and b in the last. A direction whose pivot is only rounding gets 0. O(c^3).
     """
     c = system.shape[1]
     system[0, 0] += first_penalty

@@ -11,8 +11,8 @@ from kgather.udfs.matrix import RatingMatrix
 def choose_held_out(indptr: np.ndarray, items: np.ndarray, share: float, seed: np.uint64) -> np.ndarray:
     """The entries to hold out, int64 ascending: each with probability `share`, never all ratings of a user.
 
-    Whether an entry is chosen depends on (seed, user, item) only, not on what else is in the matrix (but for users
-    who would lose everything and keep all instead). O(nnz).
+    Whether an entry is chosen depends on (seed, user, item) only, not on what else is in the matrix (but
+    for users who would lose everything and keep all instead). O(nnz).
     """
     limit = np.uint64(share * 18446744073709549568.0)
     chosen = np.empty(1024, dtype=np.int64)

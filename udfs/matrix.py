@@ -11,7 +11,7 @@ from numba import njit
 from kgather.errors import InputError
 
 _COLUMNS = (("user_code", pa.int32()), ("item_code", pa.int32()), ("rating", pa.float64()))
-# 64 MB of int32: larger than what malloc keeps for itself, so a piece goes back to the system once it is copied
+# 64 MB of int32: larger than what malloc keeps, so a piece goes back to the system once it is copied
 _PIECE = 1 << 24
 
 
@@ -33,11 +33,12 @@ class RatingMatrix:
     def from_batches(cls, batches: Iterable[pa.RecordBatch], n_users: int, n_items: int) -> "RatingMatrix":
         """Reads batches with the columns user_code, item_code (0-based, dense) and rating, in any row order.
 
-        Rows ordered by (user, item) are appended as they come: about 8 bytes a rating, 12 for a moment at the end.
-        Any other order is put right by counting (20 bytes a rating) and sorting within a user.
+        Rows ordered by (user, item) are appended as they come: about 8 bytes a rating, 12 for a moment at
+        the end. Any other order is put right by counting (20 bytes a rating) and sorting within a user.
 
-        Raises InputError for a missing column, a type that cannot be cast without loss, nulls, codes out of range,
-        ratings that are not finite (in float32), a pair of user and item that occurs twice, or no rating at all.
+        Raises InputError for a missing column, a type that cannot be cast without loss, nulls, codes out of
+        range, ratings that are not finite (in float32), a pair of user and item that occurs twice, or no
+        rating at all.
         """
         if n_users < 1 or n_items < 1:
             msg = f"a rating matrix needs users and items, not {n_users} users and {n_items} items"
@@ -53,7 +54,8 @@ class RatingMatrix:
         return len(self.items)
 
     def transpose(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same ratings by item: indptr int64[n_items + 1], users int32[nnz] ascending, values float32[nnz].
+        """The same ratings by item: indptr int64[n_items + 1], users int32[nnz] ascending, values
+        float32[nnz].
 
         O(nnz + n_items) time, 8 bytes a rating.
         """
@@ -70,7 +72,8 @@ def _columns_of(batch: pa.RecordBatch) -> list[np.ndarray]:
     for name, kind in _COLUMNS:
         position = batch.schema.get_field_index(name)
         if position < 0:
-            msg = f"the ratings have no column '{name}' (or several); they have: {', '.join(batch.schema.names)}"
+            found = ", ".join(batch.schema.names)
+            msg = f"the ratings need one column '{name}'; they have: {found}"
             raise InputError(msg)
         column = batch.column(position)
         if column.null_count:
@@ -79,7 +82,7 @@ def _columns_of(batch: pa.RecordBatch) -> list[np.ndarray]:
         if column.type != kind:
             # a decimal or a wide integer may become the nearest double; a code must stay what it is
             try:
-                if name == "rating" and not pa.types.is_decimal(column.type) and not _is_number(column.type):
+                if name == "rating" and not _is_number(column.type):
                     raise pa.ArrowInvalid(column.type)
                 column = pc.cast(column, kind, safe=name != "rating")
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -92,7 +95,7 @@ def _columns_of(batch: pa.RecordBatch) -> list[np.ndarray]:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 class _Pieces:
@@ -101,7 +104,7 @@ class _Pieces:
     def __init__(self, dtype: type) -> None:
         self.dtype = dtype
         self.full: list[np.ndarray] = []
-        self.piece = np.empty(_PIECE, dtype=dtype)  # pages never written to cost no memory
+        self.piece: np.ndarray = np.empty(_PIECE, dtype=dtype)  # pages never written to cost no memory
         self.used = 0
 
     def append(self, values: np.ndarray) -> None:
@@ -120,7 +123,7 @@ class _Pieces:
         """Everything as one array; the pieces are given up one by one."""
         if not self.full:
             return self.piece[: self.used].copy()
-        out = np.empty(len(self.full) * _PIECE + self.used, dtype=self.dtype)
+        out: np.ndarray = np.empty(len(self.full) * _PIECE + self.used, dtype=self.dtype)
         self.full.append(self.piece[: self.used])
         del self.piece
         at = 0
@@ -147,9 +150,7 @@ class _Collected:
     def append(self, users: np.ndarray, items: np.ndarray, ratings: np.ndarray) -> None:
         if len(users) == 0:
             return
-        wrong, at, users_ascend, items_ascend = _check(
-            users, items, ratings, self.n_users, self.n_items, self.last
-        )
+        wrong, at, users_ascend, items_ascend = _check(users, items, ratings, self.n_users, self.n_items, self.last)
         if wrong:
             kind, value = (("user code", users), ("item code", items), ("rating", ratings))[wrong - 1]
             limit = ("", f"0..{self.n_users - 1}", f"0..{self.n_items - 1}", "the finite numbers")[wrong]
@@ -259,7 +260,9 @@ def _exchange(items: np.ndarray, values: np.ndarray, i: int, j: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _sort_rows(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> int:
-    """Sorts every user's ratings by item in place (heap sort); an entry that repeats the one before, or -1."""
+    """Sorts every user's ratings by item in place (heap sort); an entry that repeats the one before, or
+    -1.
+    """
     for u in range(len(indptr) - 1):
         lo, size = indptr[u], indptr[u + 1] - indptr[u]
         ascending = True

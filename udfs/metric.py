@@ -1,25 +1,21 @@
 """Vectors of users whose Euclidean distance says how unlike the users are."""
 
-from typing import Literal
-
 import numpy as np
 from numba import njit
 
 from kgather.errors import InputError
 from kgather.udfs.preferences import Preferences
 
-Metric = Literal["prediction", "preference"]
-
 _PIVOT = 1e-12  # a pivot below this share of the largest variance is rounding, not a direction
 
 
-def comparison_vectors(preferences: Preferences, metric: Metric = "prediction") -> np.ndarray:
+def comparison_vectors(preferences: Preferences, metric: str = "prediction") -> np.ndarray:
     """One vector a user, float32[n, d].
 
-    "preference": the user factors as they are (X. Chen's thesis), d = r.
-    "prediction": d = r + 1, and the distance of two users is the root mean square, over all items, of the
-    difference of their predicted ratings, in the unit of the ratings. With V the item factors, the mean over items
-    of (dl + dU.V)^2 is (dl + dU.mean(V))^2 + dU cov(V) dU'; so the vector is (l + U.mean(V), U L) with cov(V) = L L'.
+    "preference": the user factors as they are (X. Chen's thesis), d = r. "prediction": d = r + 1, and the
+    distance of two users is the root mean square, over all items, of the difference of their predicted
+    ratings, in the unit of the ratings. With V the item factors, the mean over items of (dl + dU.V)^2 is
+    (dl + dU.mean(V))^2 + dU cov(V) dU'; so the vector is (l + U.mean(V), U L) with cov(V) = L L'.
 
     O((n + m) r^2). Raises InputError for another metric.
     """

@@ -38,7 +38,9 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 
 
 def real(name: str, value: object, low: float, high: float = float("inf"), *, above: bool = False) -> float:
-    """The value as float if low <= value <= high and it is finite (low < value if `above`); else InputError."""
+    """The value as float if low <= value <= high and it is finite (low < value if `above`); else
+    InputError.
+    """
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -10,14 +10,14 @@ from kgather.udfs.hashing import mix
 def kth_smallest(values: np.ndarray, lo: int, hi: int, k: int) -> float:
     """The k-th smallest (k from 0) of values[lo:hi], which is reordered; float64[...], 0 <= k < hi - lo.
 
-    Quickselect with three-way partition, so many equal values cost nothing, and a pivot whose place is drawn from
-    a hash, so no order of the input is a bad one. Expected O(hi - lo).
+    Quickselect with three-way partition, so many equal values cost nothing, and a pivot whose place is
+    drawn from a hash, so no order of the input is a bad one. Expected O(hi - lo).
     """
     target = lo + k
     draw = np.uint64(hi - lo)
     while True:
         if hi - lo == 1:
-            return values[lo]
+            return float(values[lo])
         draw = mix(draw)
         pivot = values[lo + np.int64(draw % np.uint64(hi - lo))]
         smaller, i, larger = lo, lo, hi
@@ -39,4 +39,4 @@ def kth_smallest(values: np.ndarray, lo: int, hi: int, k: int) -> float:
         elif target >= larger:
             lo = larger
         else:
-            return pivot
+            return float(pivot)

@@ -1,11 +1,12 @@
 """Row ranges over a pool of threads.
 
-The kernels release the GIL and each writes only the rows of its own range, so the results are the same bit for
-bit for any number of threads and any way of cutting the rows.
+The kernels release the GIL and each writes only the rows of its own range, so the results are the same bit
+for bit for any number of threads and any way of cutting the rows.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,13 +25,15 @@ def row_ranges(indptr: np.ndarray, threads: int, longest: int | None = None) -> 
     cuts = np.searchsorted(work, np.linspace(0, work[-1], parts + 1)[1:-1])
     edges = sorted({0, n, *(int(cut) for cut in cuts)})
     ranges = []
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in pairwise(edges):
         step = hi - lo if longest is None else longest
         ranges += [(start, min(start + step, hi)) for start in range(lo, hi, step)]
     return ranges
 
 
-def run(kernel: Callable[[int, int], object], ranges: Sequence[tuple[int, int]], pool: ThreadPoolExecutor | None) -> None:
+def run(
+    kernel: Callable[[int, int], object], ranges: Sequence[tuple[int, int]], pool: ThreadPoolExecutor | None
+) -> None:
     """Calls kernel(lo, hi) for every range, in the pool if there is one. An error of any call is raised."""
     if pool is None:
         for lo, hi in ranges:

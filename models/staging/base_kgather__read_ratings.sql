@@ -1,9 +1,14 @@
 {{ config(materialized="view") }}
 -- Every row that was read, with the reason why it cannot be used, or null. The one place where user data enters.
-{% if not var("ratings") %}
-  {{ exceptions.raise_compiler_error("kgather: the var ratings is not set. Name the model that holds your ratings.") }}
-{% endif %}
-{% set input = ref(var("ratings")) %}
+{% set ratings = (var("ratings") or "") | string -%}
+{% if not ratings -%}
+{% do kgather.check_vars() if execute -%}  {#- not while dbt parses: it says at once all that is missing -#}
+{% set input = this -%}
+{% elif "." in ratings -%}
+{% set input = ref(*ratings.split(".")) -%}  {#- package.model -#}
+{% else -%}
+{% set input = ref(project_name, ratings) -%}
+{% endif -%}
 {% set column = kgather.rating_columns(input) if execute else {} %}
 {% set scale = var("scale") %}
 with input as (

@@ -1,14 +1,20 @@
 /*
 Gather users into groups of at least p_k by Bisecting K-Gather. p_users is a list of structs with user_id and
-preference (numbers); gives a list of (user_id, group_id), to be unnested:
-  select unnest(kg_gather(list({user_id, preference}), 10), recursive := true) from preferences
+preference (numbers), one for each user; gives a list of (user_id, group_id), to be unnested:
+  select unnest(kg_gather(list(p), 10), recursive := true) from preferences as p
 The numbering of the groups is random and tells nothing.
 */
 create or replace macro kg_gather(p_users, p_k, p_tries := 10, p_seed := 0) as
   list_transform(
     list_zip(
       p_users,
-      kg_gather_vectors(list_transform(p_users, lambda u: cast(u.preference as float[])), p_k, p_tries, p_seed)
+      kg_gather_vectors(
+        list_transform(
+          p_users,
+          lambda kg_row: {'user_id': cast(kg_row.user_id as varchar), 'preference': cast(kg_row.preference as float[])}
+        ),
+        p_k, p_tries, p_seed
+      )
     ),
-    lambda pair: {'user_id': pair[1].user_id, 'group_id': pair[2]}
+    lambda kg_pair: {'user_id': kg_pair[1].user_id, 'group_id': kg_pair[2]}
   );

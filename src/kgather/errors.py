@@ -17,3 +17,16 @@ class PromiseError(KgatherError):
     """A promise of the release is not kept; no release was written."""
 
     exit_code = 3
+
+
+class StoppedError(KgatherError):
+    """The user stopped the work; nothing was written."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted, nothing was written.")
+
+
+DISK_FULL = "No space left on device"
+"""How the system, and engines that quote it, say that a disk is full."""

@@ -1,5 +1,6 @@
 """Runs the dbt project: the one way by which ratings become a release."""
 
+import errno
 import json
 import os
 import re
@@ -11,7 +12,7 @@ from typing import Any
 import yaml
 
 from kgather.dbt_package import dbt_path
-from kgather.errors import InputError, KgatherError, PromiseError
+from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError
 
 # What SQL models raise with error() when the input cannot be published.
 _REFUSAL = re.compile(r"kgather refuses the input: (.*)", re.DOTALL)
@@ -28,12 +29,13 @@ class Workspace:
         self.folder = folder
         self.work_database = folder / "work.duckdb"
         self.marts_database = folder / "marts.duckdb"
+        self.spill = folder / "spill"
 
     def write_profile(self, memory_limit: str) -> None:
         """Write the dbt profile: a working database, and beside it one that holds only the marts."""
         settings = {
             "memory_limit": memory_limit,
-            "temp_directory": str(self.folder / "spill"),
+            "temp_directory": str(self.spill),
             "preserve_insertion_order": True,
         }
         output = {
@@ -105,7 +107,7 @@ class _output_to:  # noqa: N801 - reads as a function, like contextlib's
 
     def __enter__(self) -> None:
         self._stdout = sys.stdout
-        sys.stdout = Path(self._path).open("w") if self._path else sys.stderr  # noqa: SIM115
+        sys.stdout = Path(self._path).open("w") if self._path else sys.stderr
 
     def __exit__(self, *_: object) -> None:
         if self._path:
@@ -113,12 +115,16 @@ class _output_to:  # noqa: N801 - reads as a function, like contextlib's
         sys.stdout = self._stdout
 
 
-def _as_error(outcome: Any) -> KgatherError:
+def _as_error(outcome: Any) -> BaseException:
+    if isinstance(outcome.exception, KeyboardInterrupt):
+        return outcome.exception
     if outcome.exception is not None:
         return KgatherError(f"dbt could not run: {outcome.exception}")
     failures = [result for result in outcome.result.results if result.status in ("error", "fail")]
     for result in failures:
         message = str(result.message)
+        if DISK_FULL in message:
+            return OSError(errno.ENOSPC, DISK_FULL)
         for pattern in (_REFUSAL, _KERNEL_REFUSAL):
             refusal = pattern.search(message)
             if refusal:

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from kgather import pipeline
-from kgather.errors import InputError, PromiseError
+from kgather.errors import DISK_FULL, InputError, StoppedError, KgatherError, PromiseError
 from kgather.loaders import LoadOptions, LoadReport, load
 from kgather.release import Audit, Check, put_in_place, write_release
 from kgather.settings import PublishSettings
@@ -60,32 +60,27 @@ def publish(
         _check_keep_work(keep_work, force=force)
     if settings.k == 1:
         warn("k = 1 gives no anonymity: every user may stand alone in this release.")
-    with _workspace(target) as workspace:
-        report("load", 0, 1)
-        with duckdb.connect(workspace.work_database) as con:
-            con.execute(f"set memory_limit = '{MEMORY_LIMIT}'")
-            con.execute("set temp_directory = ?", [str(workspace.folder / "spill")])
-            loaded = load(con, inputs, load_options)
-            settings = _fitted(settings, con, warn)
-            item_id_type = _item_id_type(con)
-        for warning in loaded.warnings:
-            warn(warning)
-        report("load", 1, 1)
-        workspace.write_profile(MEMORY_LIMIT)
-        variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": item_id_type}
-        pipeline.build(workspace, variables, verbose=verbose, on_node=lambda *node: report("dbt", *node[1:]))
-        audit = _audit(workspace, settings, loaded)
-        if not audit.passed:
-            raise PromiseError(_failed(audit.checks))
-        report("write", 0, 1)
-        finished = workspace.folder / "release"
-        write_release(finished, workspace.marts_database, audit)
-        checks = verify_release(finished, settings.k)
-        if not all(check.passed for check in checks):
-            raise PromiseError(_failed(checks))
-        kept = _keep(workspace, keep_work) if keep_work is not None else None
-        put_in_place(finished, target, replace=force)
-        report("write", 1, 1)
+    umask = os.umask(0o077)
+    try:
+        with _workspace(target) as workspace:
+            settings, loaded = _load(workspace, inputs, settings, load_options, report, warn)
+            _build(workspace, settings, loaded, verbose=verbose, report=report)
+            audit = _audit(workspace, settings)
+            report("write", 0, 1)
+            finished = _write(workspace, audit, umask)
+            kept = _keep(workspace, keep_work) if keep_work is not None else None
+            put_in_place(finished, target, replace=force)
+            report("write", 1, 1)
+    except KeyboardInterrupt:
+        raise StoppedError from None
+    except (OSError, duckdb.Error) as error:
+        if DISK_FULL not in str(error):
+            raise
+        where = target.absolute().parent
+        msg = f"the disk of {where} is full, nothing was written. Free some space or give another --out."
+        raise KgatherError(msg) from None
+    finally:
+        os.umask(umask)
     return Published(target, audit, kept)
 
 
@@ -126,15 +121,12 @@ def _workspace(target: Path) -> Iterator[pipeline.Workspace]:
     parent = target.absolute().parent
     _sweep(parent)
     folder = Path(tempfile.mkdtemp(prefix=".kgather-", dir=parent))
-    lock = (folder / "lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    previous = os.umask(0o077)
-    try:
-        yield pipeline.Workspace(folder)
-    finally:
-        os.umask(previous)
-        shutil.rmtree(folder, ignore_errors=True)
-        lock.close()
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield pipeline.Workspace(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sweep(parent: Path) -> None:
@@ -145,6 +137,52 @@ def _sweep(parent: Path) -> None:
             except OSError:
                 continue  # its run is alive
             shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _load(
+    workspace: pipeline.Workspace,
+    inputs: Sequence[str],
+    settings: PublishSettings,
+    options: LoadOptions,
+    report: Report,
+    warn: Warn,
+) -> tuple[PublishSettings, LoadReport]:
+    report("load", 0, 1)
+    with duckdb.connect(workspace.work_database) as con:
+        con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
+        con.execute(f"set temp_directory = {literal(workspace.spill)}")
+        loaded = load(con, inputs, options)
+        settings = _fitted(settings, con, warn)
+    for warning in loaded.warnings:
+        warn(warning)
+    report("load", 1, 1)
+    return settings, loaded
+
+
+def _build(
+    workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport, *, verbose: bool, report: Report
+) -> None:
+    workspace.write_profile(MEMORY_LIMIT)
+    variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
+    pipeline.build(
+        workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total)
+    )
+
+
+def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
+    """Write the release where nobody sees it, and check once more what was really written."""
+    if not audit.passed:
+        raise PromiseError(_failed(audit.checks))
+    folder = workspace.folder / "release"
+    write_release(folder, workspace.marts_database, audit)
+    checks = verify_release(folder, audit.parameters["k"])
+    if not all(check.passed for check in checks):
+        raise PromiseError(_failed(checks))
+    # All else in the workspace is its owner's alone; a release has the permissions of ordinary files.
+    for file in folder.iterdir():
+        file.chmod(0o666 & ~umask)
+    folder.chmod(0o777 & ~umask)
+    return folder
 
 
 def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: Warn) -> PublishSettings:
@@ -164,12 +202,7 @@ def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: War
     return settings.model_copy(update={"cells": "low_rank"})
 
 
-def _item_id_type(con: duckdb.DuckDBPyConnection) -> str:
-    [(data_type,)] = con.sql("select typeof(item_id) from loaded.ratings limit 1").fetchall()
-    return str(data_type).lower()
-
-
-def _audit(workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport) -> Audit:
+def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
     with duckdb.connect() as con:
         con.execute(f"attach {literal(workspace.work_database)} as work (read_only)")
         con.execute(f"attach {literal(workspace.marts_database)} as marts (read_only)")

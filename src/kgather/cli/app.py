@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -12,11 +13,11 @@ from kgather import __version__
 from kgather.cli import init, publish, verify
 from kgather.cli.console import say
 from kgather.dbt_package import dbt_path
-from kgather.errors import KgatherError
+from kgather.errors import StoppedError, KgatherError
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
-(publish: no release written; verify: not anonymous).
+(publish: no release written; verify: not anonymous); 130 interrupted (nothing written).
 """
 
 app = typer.Typer(
@@ -59,13 +60,16 @@ def _dbt_path() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app(standalone_mode=True)
         code = 0
     except KgatherError as error:
-        say(f"kgather: {error}")
-        code = error.exit_code
+        # What broke after a stop, broke because of it.
+        told = StoppedError() if _stopped.is_set() else error
+        say(f"kgather: {told}")
+        code = told.exit_code
     except BrokenPipeError:
         # Whoever read the output has gone; nothing is left to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,6 +83,10 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
+_stopped = threading.Event()
+
+
+def _stop(signum: int, frame: FrameType | None) -> NoReturn:
     del signum, frame
+    _stopped.set()
     raise KeyboardInterrupt

@@ -44,10 +44,7 @@ _SYNONYMS: dict[Role, tuple[frozenset[str], ...]] = {
         _words("title itemname movietitle moviename filmtitle productname producttitle booktitle beername"),
     ),
     "rating": (
-        _words(
-            "rating ratings userrating bookrating movierating itemrating productrating ratingvalue "
-            "ratingscore"
-        ),
+        _words("rating ratings userrating bookrating movierating itemrating productrating ratingvalue ratingscore"),
         _words(
             "score stars star overall rate rated grade preference myrating userscore reviewscore "
             "starrating overallrating reviewrating reviewoverall"
@@ -116,7 +113,8 @@ def choose_by_name(where: str, names: Sequence[str], options: LoadOptions) -> Co
         options: What was said about them.
 
     Raises:
-        InputError: A column named in the options is missing, two columns fit a role equally well, or none does.
+        InputError: A column named in the options is missing, two columns fit a role equally well, or none
+            does.
     """
     user = _find(where, names, "user", options)
     item = _find(where, names, "item", options)
@@ -177,7 +175,8 @@ def roles_named(names: Sequence[str], options: LoadOptions) -> int:
     count = 0
     for role in ROLES:
         said = wanted(options, role)
-        known = frozenset().union(*_SYNONYMS[role]) | ({_plain(said)} if said else frozenset())
+        asked = frozenset() if said is None or said.strip().isdecimal() else frozenset({_plain(said)})
+        known = asked.union(*_SYNONYMS[role])
         count += any(name in known for name in plain if name)
     return count
 

@@ -82,11 +82,10 @@ def rows_sql(lines: str, layout: Layout, *, whole: bool) -> str:
         + (f"try_cast(f[{(chosen.time or 0) + 1}] as bigint)" if has_time else "null::bigint")
         + f" as epoch from ({split})"
     )
-    times = f"select *, {values.time_sql('t', 'epoch') if has_time else 'null::timestamp'} as rated_at from ({texts})"
+    time = values.time_sql("t", "epoch") if has_time else "null::timestamp"
+    times = f"select *, {time} as rated_at from ({texts})"
     time_problem = (
-        f"when rated_at is null and not {values.no_time_sql('t')} then '{values.TIME_NOT_READABLE}'"
-        if has_time
-        else ""
+        f"when rated_at is null and not {values.no_time_sql('t')} then '{values.TIME_NOT_READABLE}'" if has_time else ""
     )
     unclosed = f"'{OPEN_QUOTE}'" if whole else f"error('{_SPANS_MARK}')"
     fault = f"case when {fields.is_open_sql('text', layout.delimiter)} then {unclosed} else '{ODD_QUOTE}' end"
@@ -104,9 +103,9 @@ def rows_sql(lines: str, layout: Layout, *, whole: bool) -> str:
 def records_sql(lines: str, layout: Layout) -> str:
     """SQL: lines put together to records where a quoted field spans lines.
 
-    A line that ends inside a quoted field is joined with the lines up to the next one with an odd number of quotes,
-    if the whole has the right number of fields and no line in between is a rating by itself; so a stray quote
-    costs its own line only.
+    A line that ends inside a quoted field is joined with the lines up to the next one with an odd number of
+    quotes, if the whole has the right number of fields and no line in between is a rating by itself; so a
+    stray quote costs its own line only.
 
     Args:
         lines: A table of `line` and `text`.
@@ -116,7 +115,8 @@ def records_sql(lines: str, layout: Layout) -> str:
     rating = values.rating_sql(f"fields[{layout.columns.rating + 1}]", decimal_comma=layout.decimal_comma)
     return f"""
         with odd as (
-            select line, lead(line) over (order by line) as last, {fields.is_open_sql("text", delimiter)} as opens
+            select line, lead(line) over (order by line) as last,
+            {fields.is_open_sql("text", delimiter)} as opens
             from {lines}
             where line <> {layout.header_line}
             and contains(text, '"') and (length(text) - length(replace(text, '"', ''))) % 2 = 1

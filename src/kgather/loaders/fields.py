@@ -1,4 +1,4 @@
-"""Splitting a line into its fields, in SQL for all lines and in Python for the sample that is looked at first.
+"""Splitting a line into its fields, in SQL for all lines and in Python for the first few.
 
 Quotes are read as in RFC 4180: a field that begins with a double quote ends at the next single one, a doubled
 one stands for itself, and separators in between are text. A quote elsewhere in a field is a plain character.
@@ -84,10 +84,7 @@ def _quoted_sql(text: str, delimiter: str) -> str:
     prepared = f"({_prepared_sql(text, delimiter)})"
     matches = f"regexp_extract_all({prepared}, {literal(field_pattern(single))})"
     body = "trim(substr(each, 2), ' ')"
-    field = (
-        f"case when starts_with({body}, '\"') then replace({body}[2:-2], '\"\"', '\"') "
-        "else substr(each, 2) end"
-    )
+    field = f"case when starts_with({body}, '\"') then replace({body}[2:-2], '\"\"', '\"') else substr(each, 2) end"
     if single != delimiter:
         field = f"replace({field}, {literal(single)}, {literal(delimiter)})"
     fields = f"list_transform({matches}, lambda each: {field})"

@@ -25,8 +25,8 @@ Line = tuple[int, str]
 class Layout:
     """How the lines of a file are to be read.
 
-    `header_line` is the number of the line that names the columns, 0 where there is none; `names` are the names
-    it gives. `count` is the number of fields a line must have.
+    `header_line` is the number of the line that names the columns, 0 where there is none; `names` are the
+    names it gives. `count` is the number of fields a line must have.
     """
 
     format: str
@@ -107,13 +107,12 @@ def _records(sample: Sequence[Line], delimiter: str) -> list[Record]:
 
 
 def _usual_count(records: Sequence[Record]) -> int:
+    """The most frequent number of fields, of those that are enough for a rating if there are any."""
     counts = Counter(len(split) for _, split in records if split is not None)
-    return max(counts, key=lambda count: (counts[count], count)) if counts else 0
+    return max(counts, key=lambda count: (count >= 3, counts[count], count)) if counts else 0
 
 
-def _explain(
-    where: str, delimiter: str, count: int, records: Sequence[Record], options: LoadOptions
-) -> Layout:
+def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], options: LoadOptions) -> Layout:
     comma = delimiter != ","
     header = _header(count, records, options, decimal_comma=comma)
     if header is not None:
@@ -123,8 +122,8 @@ def _explain(
         return _with_usable_time(where, layout, records, options)
     if count < 3:
         message = (
-            f"{where}: the lines have {count} field{'s' if count != 1 else ''} and user, item and rating need 3. "
-            "Say what separates the fields with --delimiter."
+            f"{where}: the lines have {count} field{'s' if count != 1 else ''}, "
+            "and user, item and rating need 3. Say what separates the fields with --delimiter."
         )
         raise InputError(message)
     has_time = options.time_column is None and _holds_times(_column(records, 3, count), named=False)
@@ -132,8 +131,9 @@ def _explain(
     ratings = _column(records, chosen.rating, count)
     if 2 * sum(values.is_number(text, decimal_comma=comma) for text in ratings) < len(ratings):
         message = (
-            f"{where}: no header was recognised and field {chosen.rating + 1} of {count} does not hold numbers, "
-            "so the ratings were not found. Say which field they are with --rating-column, or use --header."
+            f"{where}: no header was recognised and field {chosen.rating + 1} of {count} does not hold "
+            "numbers, so the ratings were not found. Say which field they are with --rating-column, "
+            "or use --header."
         )
         raise InputError(message)
     warnings: tuple[str, ...] = ()
@@ -157,20 +157,22 @@ def _header(
         return None
     numbers = [values.is_number(text, decimal_comma=decimal_comma) for text in first]
     named = columns.roles_named(first, options)
-    if named >= 2 or (named == 1 and not any(numbers)):
+    if named >= 2:
         return line, first
     said = (options.rating_column or "").strip()
     position = int(said) - 1 if said.isdecimal() and said.isascii() else 2
-    if len(first) != count or not 0 <= position < count or any(numbers):
+    if len(first) != count or any(numbers):
         return None
-    below = _column(records[1:], position, count)
-    good = sum(values.is_number(text, decimal_comma=decimal_comma) for text in below)
-    return (line, first) if below and 2 * good > len(below) else None
+    # Words above numbers: above the ratings, or above any column if one of the words is a known name.
+    for each in range(count) if named else (position,):
+        below = _column(records[1:], each, count)
+        good = sum(values.is_number(text, decimal_comma=decimal_comma) for text in below)
+        if 2 * good > len(below) > 0:
+            return line, first
+    return None
 
 
-def _with_usable_time(
-    where: str, layout: Layout, records: Sequence[Record], options: LoadOptions
-) -> Layout:
+def _with_usable_time(where: str, layout: Layout, records: Sequence[Record], options: LoadOptions) -> Layout:
     """Leave out a column that is called like a time but holds none, unless it was asked for."""
     time = layout.columns.time
     if time is None or options.time_column is not None:

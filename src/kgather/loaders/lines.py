@@ -98,9 +98,7 @@ class LineReader:
         count = len(ends)
         offsets = np.zeros(count + 1, np.int32)
         offsets[1:] = ends - np.arange(count)
-        text = pa.StringArray.from_buffers(
-            count, pa.py_buffer(offsets), pa.py_buffer(part.translate(None, b"\n"))
-        )
+        text = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(part.translate(None, b"\n")))
         numbers = pa.array(np.arange(base + 1, base + count + 1, dtype=np.int64))
         return pa.RecordBatch.from_arrays([numbers, text], schema=SCHEMA)
 

@@ -27,10 +27,11 @@ def load(
 ) -> LoadReport:
     """Read ratings into the table `<schema>.ratings`.
 
-    The table has the columns `user_id` and `item_id` (BIGINT, or VARCHAR if any id is not an integer), `rating`
-    (DOUBLE), `rated_at` (TIMESTAMP or null), `source` (the file's name), `line` (of the file, from 1; of a table the
-    number of the row), `raw` and `problem`. Every line that is not blank, header lines aside, becomes one row.
-    A row that cannot be used has a `problem` and its text in `raw`, and no values; other rows have null in both.
+    The table has the columns `user_id` and `item_id` (BIGINT, or VARCHAR if any id is not an integer),
+    `rating` (DOUBLE), `rated_at` (TIMESTAMP or null), `source` (the file's name), `line` (of the file, from
+    1; of a table the number of the row), `raw` and `problem`. Every line that is not blank, header lines
+    aside, becomes one row. A row that cannot be used has a `problem` and its text in `raw`, and no values;
+    other rows have null in both.
 
     Args:
         con: Where the table is made. No result of it may be open.
@@ -58,9 +59,7 @@ def load(
             report, said = _load_one(con, table, source, source_name, options)
             reports.append(report)
             warnings.extend(said)
-        warnings.extend(
-            f"{role} ids: some are not integers, all are kept as text" for role in table.mixed_ids()
-        )
+        warnings.extend(f"{role} ids: some are not integers, all are kept as text" for role in table.mixed_ids())
         table.publish()
     except BaseException:
         table.discard()
@@ -83,7 +82,11 @@ def _check_format(source: Source, options: LoadOptions) -> None:
 
 
 def _load_one(
-    con: duckdb.DuckDBPyConnection, table: RatingsTable, source: Source, source_name: str, options: LoadOptions
+    con: duckdb.DuckDBPyConnection,
+    table: RatingsTable,
+    source: Source,
+    source_name: str,
+    options: LoadOptions,
 ) -> tuple[InputReport, list[str]]:
     if source.kind in ("parquet", "duckdb"):
         return _load_table(con, table, source, source_name, options), []
@@ -166,7 +169,11 @@ def _load_netflix(
 
 
 def _load_table(
-    con: duckdb.DuckDBPyConnection, table: RatingsTable, source: Source, source_name: str, options: LoadOptions
+    con: duckdb.DuckDBPyConnection,
+    table: RatingsTable,
+    source: Source,
+    source_name: str,
+    options: LoadOptions,
 ) -> InputReport:
     with tables.opened(con, source, options) as opened:
         sql = tables.parsed(con, opened)

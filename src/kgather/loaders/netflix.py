@@ -1,4 +1,4 @@
-"""Reading the raw format of the Netflix Prize: a line `movie:` heads the lines `user,rating,date` of its block."""
+"""Reading the raw format of the Netflix Prize: a line `movie:` heads a block of lines `user,rating,date`."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -38,9 +38,9 @@ def field_count(sample: Sequence[tuple[int, str]]) -> int:
 def with_blocks(batches: Batches) -> Batches:
     """Add to each line the movie of its block (`block`) and whether it is itself a header (`heads`).
 
-    A line is taken for a header if a colon comes before its first comma, if it ends in a colon, or if it has no
-    comma at all. Every such line begins a new block; if it is not exactly an integer and a colon, the block has no
-    movie (null), so that its ratings never fall to the block before.
+    A line is taken for a header if a colon comes before its first comma, if it ends in a colon, or if it has
+    no comma at all. Every such line begins a new block; if it is not exactly an integer and a colon, the
+    block has no movie (null), so that its ratings never fall to the block before.
 
     Args:
         batches: Batches of `line` and `text`, in order.
@@ -113,9 +113,7 @@ def _rows_sql(count: int, *, has_time: bool) -> str:
     time = values.time_sql("t", "epoch") if has_time else "null::timestamp"
     times = f"select *, {time} as rated_at from ({texts})"
     time_problem = (
-        f"when rated_at is null and not {values.no_time_sql('t')} then '{values.TIME_NOT_READABLE}'"
-        if has_time
-        else ""
+        f"when rated_at is null and not {values.no_time_sql('t')} then '{values.TIME_NOT_READABLE}'" if has_time else ""
     )
     return (
         "select line, text as raw, u as user_id, block as item_id, rating, rated_at, "

@@ -22,8 +22,10 @@ class LoadOptions(BaseModel):
 
     Args:
         user_column: Name of the column of users (upper and lower case are the same), or its position,
-            counted from 1, in a file without a header. Likewise `item_column`, `rating_column`, `time_column`.
-        time_column: As above; "none" ignores the times.
+            counted from 1, in a file without a header.
+        item_column: Likewise for the items.
+        rating_column: Likewise for the ratings.
+        time_column: Likewise for the times; "none" ignores them.
         format: The format of every input; "auto" looks at the content.
         delimiter: What separates the fields: 1 to 4 characters, or "tab" (also `\\t`), "space", "comma",
             "semicolon", "pipe".

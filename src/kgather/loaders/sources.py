@@ -122,9 +122,7 @@ def kind_of(head: bytes, name: str) -> Kind:
 def source_names(sources: Sequence[Source]) -> list[str]:
     """Name each input for the column `source`: its basename, or what was typed where basenames collide."""
     names = [source.basename for source in sources]
-    return [
-        source.given if names.count(name) > 1 else name for source, name in zip(sources, names, strict=True)
-    ]
+    return [source.given if names.count(name) > 1 else name for source, name in zip(sources, names, strict=True)]
 
 
 def _exists(path: Path) -> bool:

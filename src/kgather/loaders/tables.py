@@ -24,7 +24,7 @@ _TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE", "T
 
 @dataclass(frozen=True)
 class Table:
-    """A relation that can be read: `relation` is SQL for a FROM clause, `row` is SQL for the number of a row."""
+    """A relation that can be read: `relation` is SQL for FROM, `row` is SQL for the number of a row."""
 
     where: str
     relation: str
@@ -54,12 +54,12 @@ def opened(con: duckdb.DuckDBPyConnection, source: Source, options: LoadOptions)
     """
     if source.kind == "parquet":
         relation = f"read_parquet({literal(_no_glob(str(source.path)))}, file_row_number = true)"
-        with _readable(source, "Parquet file"):
+        with _readable(source, "Parquet file: it is damaged or cut off"):
             yield _described(con, source.given, relation, "file_row_number + 1", options)
     else:
         with _attached(con, source) as database:
             relation = f"{name(database)}.{_table(con, source, database)}"
-            with _readable(source, "DuckDB database"):
+            with _readable(source, "table: its database is damaged, or it is a view that leads elsewhere"):
                 yield _described(con, source.given, relation, "row_number() over ()", options)
 
 
@@ -80,20 +80,15 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
         if is_integer:
             integers.add(role)
     quoted = [name(each) for each in table.names]
-    rating_type = table.types[chosen.rating]
     raw_columns = [at for at in (chosen.user, chosen.item, chosen.rating, chosen.time) if at is not None]
     raw = "concat_ws(',', " + ", ".join(f"coalesce({quoted[at]}::varchar, '')" for at in raw_columns) + ")"
-    rating = quoted[chosen.rating]
-    is_text = _family(rating_type) in _TEXTS
-    number = values.rating_sql(f"{rating}::varchar") if is_text else f"try_cast({rating} as double)"
     time, time_problem = _time(table)
     inner = (
         f"select {table.row} as line, {raw} as raw, {ids['user']} as user_id, {ids['item']} as item_id, "
-        f"{number} as rating, {time} as rated_at, {time_problem} as unread_time from {table.relation}"
+        f"{_rating(table)} as rating, {time} as rated_at, {time_problem} as unread_time from {table.relation}"
     )
     empty = {
-        role: f"{role}_id is null" + ("" if role in integers else f" or {is_blank(f'{role}_id')}")
-        for role in positions
+        role: f"{role}_id is null" + ("" if role in integers else f" or {is_blank(f'{role}_id')}") for role in positions
     }
     sql = (
         "select line, raw, user_id, item_id, rating, rated_at, "
@@ -111,17 +106,32 @@ def _id(con: duckdb.DuckDBPyConnection, table: Table, position: int) -> tuple[st
     if family in _INTEGERS:
         return f"{column}::bigint", True
     if family in (*_FLOATS, *_WIDE_INTEGERS, "DECIMAL"):
-        # NaN is no id; floats are exact up to 2**53 only.
-        number = f"case when isnan({column}) then null else {column} end" if family in _FLOATS else column
-        limit = 2**53 if family in _FLOATS else 2**63 - 1
-        whole = f"coalesce(bool_and({number} = trunc({number}) and abs({number}) <= {limit}), true)"
-        if family in _WIDE_INTEGERS:
-            whole = f"coalesce(bool_and({number} between -{2**63 - 1} and {limit}), true)"
-        row = first_row(con, f"select {whole} from {table.relation}")
+        # NaN is no id, as null is none; floats are exact up to 2**53 only.
+        number = f"try_cast({column} as bigint)"
+        limit = f" and abs({number}) <= {2**53}" if family in _FLOATS else ""
+        fits = f"case when {number} is null then {_is_nan(column)} else {number} = {column}{limit} end"
+        row = first_row(con, f"select coalesce(bool_and({fits}), true) from {table.relation}")
         if row is not None and row[0]:
-            return f"try_cast({number} as bigint)", True
-        return f"cast({number} as varchar)", False
+            return number, True
+        return f"case when not {_is_nan(column)} then cast({column} as varchar) end", False
     return f"cast({column} as varchar)", False
+
+
+def _is_nan(column: str) -> str:
+    """SQL: whether a number is NaN. The statistics in Parquet files leave NaN out, and isnan() believes them."""
+    return f"(cast({column} as varchar) = 'nan')"
+
+
+def _rating(table: Table) -> str:
+    """A rating as SQL, DOUBLE."""
+    column, family = name(table.names[table.columns.rating]), _family(table.types[table.columns.rating])
+    if family in _TEXTS:
+        return values.rating_sql(f"{column}::varchar")
+    if family in _FLOATS:
+        # By way of a text where it is not an ordinary number, so that isfinite() sees it: see _is_nan.
+        unusual = f"try_cast(cast({column} as varchar) as double)"
+        return f"case when try_cast({column} as bigint) is null then {unusual} else {column}::double end"
+    return f"try_cast({column} as double)"
 
 
 def _time(table: Table) -> tuple[str, str]:
@@ -132,23 +142,27 @@ def _time(table: Table) -> tuple[str, str]:
     column, family = name(table.names[position]), _family(table.types[position])
     if family == "TIMESTAMP WITH TIME ZONE":
         read = f"make_timestamp(epoch_us({column}))"
-        return f"case when isfinite({column}) then {read} end", f"{column} is not null and not isfinite({column})"
+        return (
+            f"case when isfinite({column}) then {read} end",
+            f"{column} is not null and not isfinite({column})",
+        )
     if family in _TIMES:
         read = f"try_cast({column} as timestamp)"
-        return f"case when isfinite({column}) then {read} end", f"{column} is not null and not isfinite({column})"
+        return (
+            f"case when isfinite({column}) then {read} end",
+            f"{column} is not null and not isfinite({column})",
+        )
     if family in _TEXTS:
         text = f"{column}::varchar"
         read = values.time_sql(text, f"try_cast({text} as bigint)")
         return read, f"{text} is not null and not {values.no_time_sql(text)} and ({read}) is null"
     number = f"try_cast({column} as bigint)"
     read = values.epoch_sql(number)
-    absent = f"{column} is null" + (f" or isnan({column})" if family in _FLOATS else "")
+    absent = f"{column} is null" + (f" or {_is_nan(column)}" if family in _FLOATS else "")
     return read, f"not ({absent}) and ({read}) is null"
 
 
-def _described(
-    con: duckdb.DuckDBPyConnection, where: str, relation: str, row: str, options: LoadOptions
-) -> Table:
+def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: str, options: LoadOptions) -> Table:
     described = con.execute(f"describe select * from {relation}").fetchall()
     if row.startswith("file_row_number"):
         described = described[:-1]
@@ -191,7 +205,7 @@ def _readable(source: Source, what: str) -> Iterator[None]:
     except duckdb.Error as error:
         if any(mark in str(error) for mark in values.TEXT_ID_MARK.values()):
             raise
-        message = f"{source.given}: is not a readable {what}: it is damaged or cut off. Get the file again."
+        message = f"{source.given}: is not a readable {what}."
         raise InputError(message) from None
 
 
@@ -205,12 +219,12 @@ def _attached(con: duckdb.DuckDBPyConnection, source: Source) -> Iterator[str]:
     try:
         con.execute(f"attach {literal(str(path))} as {name(_ALIAS)} (type duckdb, read_only)")
     except duckdb.Error as error:
-        if "lock" in str(error).lower():
+        if "lock on file" in str(error):
             message = f"{source.given}: is in use by another program. Close it there and try again."
         else:
             message = (
-                f"{source.given}: cannot be opened as a DuckDB database: it is damaged, encrypted or of a newer "
-                "version."
+                f"{source.given}: cannot be opened as a DuckDB database: "
+                "it is damaged, encrypted or of a newer version."
             )
         raise InputError(message) from None
     try:
@@ -229,7 +243,8 @@ def _same_file(other: str, source: Source) -> bool:
 def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str:
     found = con.execute(
         "select schema_name, table_name from duckdb_tables() where database_name = $1 and not internal "
-        "union all select schema_name, view_name from duckdb_views() where database_name = $1 and not internal "
+        "union all "
+        "select schema_name, view_name from duckdb_views() where database_name = $1 and not internal "
         "order by 1, 2",
         [database],
     ).fetchall()
@@ -240,8 +255,7 @@ def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str
     if source.table is None:
         if len(found) > 1:
             message = (
-                f"{source.given}: holds {len(found)} tables: {listed}. "
-                f"Say which, as {source.path.name}:{found[0][1]}."
+                f"{source.given}: holds {len(found)} tables: {listed}. Say which, as {source.path.name}:{found[0][1]}."
             )
             raise InputError(message)
         return f"{name(found[0][0])}.{name(found[0][1])}"

@@ -70,8 +70,7 @@ def rating_sql(expression: str, *, decimal_comma: bool = False) -> str:
         return number
     text = trimmed(expression)
     comma = (
-        f"case when regexp_full_match({text}, '{_COMMA_NUMBER}') "
-        f"then try_cast(replace({text}, ',', '.') as double) end"
+        f"case when regexp_full_match({text}, '{_COMMA_NUMBER}') then try_cast(replace({text}, ',', '.') as double) end"
     )
     return f"coalesce({number}, {comma})"
 
@@ -84,14 +83,11 @@ def is_number(text: str, *, decimal_comma: bool = False) -> bool:
 
 def rating_problem_sql(number: str) -> str:
     """SQL: the two branches of a CASE that tell what is wrong with a rating."""
-    return (
-        f"when {number} is null then '{RATING_NOT_NUMBER}' "
-        f"when not isfinite({number}) then '{RATING_NOT_FINITE}'"
-    )
+    return f"when {number} is null then '{RATING_NOT_NUMBER}' when not isfinite({number}) then '{RATING_NOT_FINITE}'"
 
 
 def epoch_sql(number: str) -> str:
-    """SQL: seconds (or, by size, milli-, micro- or nanoseconds) since 1970 as a TIMESTAMP, null if negative."""
+    """SQL: seconds (by size also milli-, micro-, nanoseconds) since 1970 as a TIMESTAMP, null if negative."""
     return (
         f"case when {number} < 0 then null "
         f"when {number} <= 100000000000 then make_timestamp({number} * 1000000) "
@@ -109,7 +105,11 @@ def time_sql(expression: str, number: str) -> str:
         number: The text as BIGINT, null where it is no number.
     """
     text = trimmed(expression)
-    zoned = f"make_timestamp(epoch_us(try_cast({text} as timestamptz)))"
+    # DuckDB reads a zone as +02 or +02:00, right after the time.
+    plus = f"regexp_replace({text}, ' ?(Z|UTC)$', '+00')"
+    colon = f"regexp_replace({plus}, ' ?([+-][0-9]{{2}})(:?([0-9]{{2}}))$', '\\1:\\3')"
+    joined = f"regexp_replace({colon}, ' ([+-][0-9]{{2}})$', '\\1')"
+    zoned = f"make_timestamp(epoch_us(try_cast({joined} as timestamptz)))"
     plain = f"try_cast({text} as timestamp)"
     return (
         f"case when {number} is not null then {epoch_sql(number)} "

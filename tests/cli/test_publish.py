@@ -1,0 +1,170 @@
+"""`kgather publish` from the shell: exit codes, what is said where, and what is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+KGATHER = [sys.executable, "-c", "from kgather.cli import main; main()"]
+
+
+def kgather(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run([*KGATHER, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_publishes_and_prints_the_audit(sample: Path, tmp_path: Path) -> None:
+    run = kgather("publish", sample, "--k", 5, "--out", tmp_path / "release", "--json")
+    assert run.returncode == 0, run.stderr
+    said = json.loads(run.stdout)
+    assert said["release"] == str(tmp_path / "release")
+    assert said["passed"] is True
+    # Nothing of the work is left, and no progress bar where nobody looks.
+    assert left_behind(tmp_path) == ["release"]
+    assert run.stderr == ""
+
+    again = kgather("publish", sample, "--k", 5, "--out", tmp_path / "release")
+    assert again.returncode == 2
+    assert "is not empty" in again.stderr
+    assert "--force" in again.stderr
+
+    before = (tmp_path / "release" / "members.parquet").read_bytes()
+    forced = kgather("publish", sample, "--k", 6, "--out", tmp_path / "release", "--force")
+    assert forced.returncode == 0, forced.stderr
+    assert str(tmp_path / "release") in forced.stdout
+    assert (tmp_path / "release" / "members.parquet").read_bytes() != before
+    assert left_behind(tmp_path) == ["release"]
+
+
+def test_k_of_one_is_warned_of(sample: Path, tmp_path: Path) -> None:
+    run = kgather("publish", sample, "--k", 1, "--out", tmp_path / "release")
+    assert run.returncode == 0, run.stderr
+    assert "WARNING: k = 1 gives no anonymity" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--k", "0"], "k: "),
+        (["--k", "-1"], "k: "),
+        (["--k", "1.5"], "--k"),
+        ([], "--k"),
+        (["--k", "5", "--scale", "5,1"], "MIN less than MAX"),
+        (["--k", "5", "--scale", "low,high"], "--scale takes MIN,MAX"),
+        (["--k", "5", "--scale", "1,5,9"], "STEP"),
+        (["--k", "5", "--cells", "top"], "top N"),
+        (["--k", "5", "--method", "magic"], "method: "),
+        (["--k", "5", "--metric", "magic"], "metric: "),
+        (["--k", "5", "--rank", "0"], "rank: "),
+        (["--k", "5", "--homogenize", "pure", "--cells", "low_rank"], "low_rank goes with"),
+        (["--k", "5", "--max-rejected-share", "2"], "max_rejected_share: "),
+        (["--k", "5", "--set", "nonsense=1"], "The vars are: k, method"),
+        (["--k", "5", "--set", "seed"], "VAR=VALUE"),
+        (["--k", "5", "--format", "excel"], "format: "),
+        (["--k", "5", "--encoding", "klingon"], "encoding: "),
+        (["--k", "5", "--user-column", "nobody"], "nobody"),
+        (["--k", "5", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_wrong_usage(sample: Path, tmp_path: Path, options: list[str], told: str) -> None:
+    run = kgather("publish", sample, *options, "--out", tmp_path / "release")
+    assert run.returncode == 2, run.stderr
+    assert told in run.stderr
+    assert "Traceback" not in run.stderr
+    assert left_behind(tmp_path) == []
+
+
+def test_more_users_asked_for_than_there_are(sample: Path, tmp_path: Path) -> None:
+    run = kgather("publish", sample, "--k", 241, "--out", tmp_path / "release")
+    assert run.returncode == 2
+    assert "241" in run.stderr
+    assert "240" in run.stderr
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("target", ["file", "file/below"])
+def test_target_that_cannot_be(sample: Path, tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").write_text("here first")
+    run = kgather("publish", sample, "--k", 5, "--out", tmp_path / target)
+    assert run.returncode == 2
+    assert "--out" in run.stderr
+    assert (tmp_path / "file").read_text() == "here first"
+
+
+def started(sample: Path, folder: Path) -> subprocess.Popen:
+    """A publication that is well under way: its working database exists."""
+    process = subprocess.Popen(
+        [*KGATHER, "publish", str(sample), "--k", "5", "--out", str(folder / "release")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.glob(".kgather-*/work.duckdb")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.parametrize(("number", "later"), [(signal.SIGINT, 0.0), (signal.SIGINT, 2.5), (signal.SIGTERM, 2.5)])
+def test_stopped_by_a_signal(sample: Path, tmp_path: Path, number: signal.Signals, later: float) -> None:
+    process = started(sample, tmp_path)
+    time.sleep(later)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "nothing was written" in said
+    assert "Traceback" not in said
+    assert left_behind(tmp_path) == []
+
+
+def test_killed_in_the_middle(sample: Path, tmp_path: Path) -> None:
+    process = started(sample, tmp_path)
+    [work] = tmp_path.glob(".kgather-*")
+    assert work.stat().st_mode & 0o077 == 0
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "release").exists()
+    # The next publication cleans up after it.
+    assert kgather("publish", sample, "--k", 5, "--out", tmp_path / "release").returncode == 0
+    assert left_behind(tmp_path) == ["release"]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir() or os.geteuid() != 0, reason="needs a small file system to fill")
+def test_full_disk(sample: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        run = kgather("publish", sample, "--k", 5, "--out", disk / "release")
+        assert run.returncode == 1
+        assert "is full, nothing was written" in run.stderr
+        assert left_behind(disk) == []
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_help_reads_well() -> None:
+    run = kgather("--help")
+    assert run.returncode == 0
+    assert "Exit codes: 0 done" in run.stdout
+    for command in ("publish", "verify", "init", "dbt-path"):
+        assert command in run.stdout
+        assert kgather(command, "--help").returncode == 0
+
+
+def test_dbt_path_is_a_dbt_package() -> None:
+    folder = Path(kgather("dbt-path").stdout.strip())
+    assert (folder / "dbt_project.yml").is_file()
+    assert (folder / "models").is_dir()
+    assert (folder / "sql").is_dir()

@@ -1,0 +1,187 @@
+"""Inputs that are refused, each with the reason and what to do."""
+
+import gzip
+import io
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from kgather.errors import InputError
+from kgather.loaders import LoadOptions, load
+
+GOOD = b"".join(b"%d,%d,3\n" % (number, number % 97) for number in range(1, 20001))
+
+
+def zipped() -> bytes:
+    """A small ZIP archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("ratings.csv", "1,2,3\n")
+    return buffer.getvalue()
+
+
+def zstd() -> bytes:
+    """The good ratings, compressed."""
+    buffer = io.BytesIO()
+    with pa.output_stream(buffer, compression="zstd") as out:
+        out.write(GOOD)
+        out.flush()
+        value = buffer.getvalue()
+    return value if len(value) > 100 else buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\n \n\t\n", "only blank lines"),
+        (b"user,item,rating\n", "only a header"),
+        (b"user,item,rating\n\n  \n", "only a header"),
+        (
+            b"who,what,how\n1,2,3\n",
+            "no column of users and items and ratings found. The columns are: who, what, how. .*"
+            "--user-column, --item-column, --rating-column",
+        ),
+        (
+            b"user,item,tag\n1,2,3\n",
+            "no column of ratings found. The columns are: user, item, tag. .*--rating-column",
+        ),
+        (
+            b"user_id,customer_id,item,rating\n1,2,3,4\n",
+            "'user_id' and 'customer_id' fit the users equally well.*--user-column",
+        ),
+        (b"user,item,rating,time,date\n1,2,3,4,5\n", "'time' and 'date' fit the times equally well.*none"),
+        (b"1,2\n3,4\n", "the lines have 2 fields.*--delimiter"),
+        (b"1,a,b\n2,c,d\n", "field 3 of 3 does not hold numbers"),
+        (b"a little text\nof some lines\n", "does not hold numbers"),
+        (b"a,b\0,3\n", "NUL"),
+        (GOOD + b"\0\n", "line 20001 holds a NUL byte"),
+        (b"\x89PNG\r\n\x1a\n1234", "is a PNG image"),
+        (b"\xff\xd8\xff\xe0 1234", "is a JPEG image"),
+        (b"SQLite format 3\0 1234", "is an SQLite database"),
+        (zipped(), "is a ZIP archive"),
+        ("user,item,rating\n1,2,3\n".encode("utf-16"), "is encoded in UTF-16.*Save it as UTF-8"),
+        ("user,item,rating\n1,2,3\n".encode("utf-16-le"), "is encoded in UTF-16"),
+        ("user,item,rating\n1,2,3\n".encode("utf-32"), "is encoded in UTF-32"),
+        (b"user,item,rating\n1,2,3\ncaf\xe9,2,3\n", "line 3 is not valid UTF-8.*--encoding latin-1"),
+        (b"a,b,1\r\rc,d,2\r\n\xe9,f,3\n", "line 4 is not valid UTF-8"),
+        (GOOD + b"\xe9,1,2\n", "line 20001 is not valid UTF-8"),
+        (GOOD + b"\xc3", "line 20001 is not valid UTF-8"),
+        (gzip.compress(GOOD)[:-20], "gzip data are cut off or damaged"),
+        (gzip.compress(GOOD)[:30], "gzip data are cut off or damaged"),
+        (gzip.compress(GOOD)[:-8] + b"\0" * 8, "gzip data are cut off or damaged"),
+        (zstd()[:-20], "zstd data are cut off or damaged"),
+        (zstd()[:30], "zstd data are cut off or damaged"),
+        (b"\x28\xb5\x2f\xfdnothing", "zstd data are cut off or damaged"),
+        (gzip.compress(gzip.compress(GOOD)), "gzip file inside a gzip file"),
+        (gzip.compress(b"x" * 257 + b"ustar" + b"\0" * 100), "is a tar archive"),
+        (gzip.compress(b""), "only blank lines"),
+    ],
+)
+def test_refused(con: duckdb.DuckDBPyConnection, write: Callable[..., Path], content: bytes, message: str) -> None:
+    path = write(content)
+    with pytest.raises(InputError, match=message) as caught:
+        load(con, [path], LoadOptions())
+    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.exit_code == 2
+    assert con.execute("select table_name from duckdb_tables()").fetchall() == []
+    con.execute("select 1").fetchall()
+
+
+def test_paths(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    for given, message in [
+        (tmp_path / "nothing.csv", "there is no such file"),
+        (f"{tmp_path}/nothing.duckdb:t", "there is no such file"),
+        (tmp_path, "is a directory"),
+        ("bad\0path", "cannot be read"),
+        ("x" * 5000, "cannot be read"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            load(con, [given], LoadOptions())
+    with pytest.raises(InputError, match="No input"):
+        load(con, [], LoadOptions())
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        load(con, [tmp_path / "pipe"], LoadOptions())
+
+
+def test_permissions(
+    con: duckdb.DuckDBPyConnection, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("1,2,3\n")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match=r"may not be read.*permissions"):
+        load(con, [path], LoadOptions())
+
+
+def test_a_line_without_end(
+    con: duckdb.DuckDBPyConnection, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgather.loaders.lines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("kgather.loaders.lines.CHUNK_BYTES", 100)
+    with pytest.raises(InputError, match="line 2 or a later one is longer than"):
+        load(con, [write("1,2,3\n" + "x" * 2000)], LoadOptions())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"user_column": "nix"}, "no column 'nix' for the users.*The columns are: user, item, rating"),
+        ({"user_column": "item"}, "the users and the items are both taken from column 2"),
+        ({"rating_column": "4"}, "no column '4' for the ratings"),
+        ({"format": "parquet"}, "is a text file, not parquet"),
+        ({"header": False, "user_column": "user"}, "--user-column must be a position"),
+        ({"header": False, "user_column": "9"}, "no field 9"),
+        ({"header": False, "user_column": "2"}, "the users and the items are both taken from column 2"),
+        ({"header": False, "rating_column": "0"}, "no field 0"),
+        ({"delimiter": "|"}, "have 1 field.*--delimiter"),
+    ],
+)
+def test_options_that_do_not_fit(
+    con: duckdb.DuckDBPyConnection, write: Callable[..., Path], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load(con, [write("user,item,rating\n1,2,3\n")], LoadOptions(**options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delimiter": ""},
+        {"delimiter": '"'},
+        {"delimiter": "\n"},
+        {"delimiter": "12345"},
+        {"encoding": "utf-16"},
+        {"format": "excel"},
+        {"user_column": " "},
+        {"nix": 1},
+    ],
+)
+def test_options_that_are_none(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LoadOptions(**options)
+
+
+def test_messages_hold_no_data(con: duckdb.DuckDBPyConnection, write: Callable[..., Path]) -> None:
+    for content in (
+        b"secret-user,secret-item\n" * 5,
+        b"secret-user,secret-item,secret\n" * 5,
+        b"1,2,3\nsecret-user,\xe9,3\n",
+        b"secret-user\n" * 5,
+        b"secret user likes secret-item\nsecret-user too\n",
+    ):
+        with pytest.raises(InputError) as caught:
+            load(con, [write(content)], LoadOptions())
+        assert "secret" not in str(caught.value)

@@ -1,0 +1,289 @@
+"""kgather as a package in a user's own dbt project (tests/consumer), installed from its wheel."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
+
+import duckdb
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CONSUMER = ROOT / "tests" / "consumer"
+
+# Several dbt commands in one process: starting dbt takes longer than most of what it does here.
+RUNNER = """
+import json, os, sys
+from pathlib import Path
+import kgather
+from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+from dbt.cli.main import dbtRunner
+
+outcomes = {}
+for name, (folder, command) in json.loads(sys.argv[1]).items():
+    os.chdir(folder)
+    sys.stdout = (Path(sys.argv[2]) / f"{name}.txt").open("w")
+    outcome = dbtRunner().invoke(["--no-version-check", "--no-use-colors", "--log-level-file", "none", *command])
+    DuckDBConnectionManager.close_all_connections()
+    sys.stdout.close()
+    outcomes[name] = outcome.success
+sys.stdout = sys.__stdout__
+print(json.dumps({"kgather": kgather.__file__, "outcomes": outcomes}))
+"""
+
+
+class Outcome(NamedTuple):
+    success: bool
+    output: str
+
+
+class Shop:
+    """A copy of the consumer's project with an installed kgather, which is not this checkout's."""
+
+    def __init__(self, folder: Path, site: Path) -> None:
+        self.folder = folder
+        self.site = site
+        self.build_output = ""
+        self.env = {
+            **os.environ,
+            "PYTHONPATH": str(site),
+            "KGATHER_DBT": str(site / "kgather" / "dbt"),
+            "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+        }
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def dbt(self, *arguments: str) -> str:
+        return self.run(str(Path(sys.executable).with_name("dbt")), "--no-version-check", "--no-use-colors", *arguments)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
+    return next(folder.glob("kgather-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    pip("install", "--target", str(folder), str(wheel))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shop(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """The project, built once as a user would."""
+    folder = tmp_path_factory.mktemp("shop") / "shop"
+    unwanted = shutil.ignore_patterns("target", "logs", "dbt_packages", "package-lock.yml", "*.duckdb*", ".user.yml")
+    shutil.copytree(CONSUMER, folder, ignore=unwanted)
+    shop = Shop(folder, site)
+    shop.dbt("deps")
+    shop.build_output = shop.dbt("build")
+    return shop
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What dbt sees of a checkout of kgather itself."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("models", "sql"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("dbt_project.yml", "profiles.yml"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcomes(shop: Shop, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    def with_vars(**variables: object) -> tuple[str, Sequence[str]]:
+        return str(shop.folder), ["build", "--vars", json.dumps(variables)]
+
+    commands = {
+        "test": (str(shop.folder), ["test"]),
+        "k_too_large": with_vars(k=50),
+        "no_ratings": with_vars(ratings=None),
+        "unknown_ratings": with_vars(ratings="no_such_model"),
+        "wrong_values": with_vars(k=0, method="nonsense", scale=[5, 1]),
+        "text_items": (
+            str(shop.folder),
+            ["build", "--target", "with_plugin", "--vars", json.dumps({"item_id_type": "varchar"})],
+        ),
+        "checkout": (str(checkout), ["build"]),
+    }
+    output = tmp_path_factory.mktemp("output")
+    told = json.loads(shop.run(sys.executable, "-c", RUNNER, json.dumps(commands), str(output)).splitlines()[-1])
+    assert told["kgather"] == str(shop.site / "kgather" / "__init__.py")
+    return {name: Outcome(ok, (output / f"{name}.txt").read_text()) for name, ok in told["outcomes"].items()}
+
+
+def pip(command: str, *arguments: str) -> None:
+    call = [sys.executable, "-m", "pip", command, "--quiet", "--no-deps", "--no-index", *arguments]
+    subprocess.run(call, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+
+
+def query(database: Path, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(database, read_only=True) as con:
+        return con.execute(sql).fetchall()
+
+
+def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    for folder in ("models", "sql"):
+        for file in (ROOT / folder).rglob("*.*"):
+            assert f"kgather/dbt/{file.relative_to(ROOT)}" in names
+    assert {f"kgather/udfs/{file.name}" for file in (ROOT / "udfs").glob("*.py")} <= names
+    assert {"kgather/dbt/dbt_project.yml", "kgather/py.typed"} <= names
+    unwanted = re.compile(r"(^|/)(tests?|examples?|data|docs|benchmarks|fixtures|target|logs|__pycache__)/")
+    inside = {name.removeprefix("kgather/dbt/sql/tests/") for name in names}  # the package's generic tests
+    assert not [name for name in inside if unwanted.search(name)]
+    assert not [name for name in names if name.endswith((".csv", ".duckdb", ".pyc", ".parquet"))]
+
+
+def test_the_wheel_alone_can_be_imported(shop: Shop) -> None:
+    code = (
+        "import sys, kgather; assert 'numba' not in sys.modules;"
+        "from kgather.udfs import arrow_functions; print(kgather.__file__, arrow_functions.__file__)"
+    )
+    assert shop.run(sys.executable, "-c", code).split() == [
+        str(shop.site / "kgather" / "__init__.py"),
+        str(shop.site / "kgather" / "udfs" / "arrow_functions.py"),
+    ]
+
+
+def test_the_build_passes_without_a_warning(shop: Shop) -> None:
+    assert "Completed successfully" in shop.build_output
+    assert "WARN=0" in shop.build_output
+    assert "[WARNING]" not in shop.build_output
+
+
+def test_the_release_holds_the_marts_in_the_contracts_types(shop: Shop) -> None:
+    columns = query(
+        shop.folder / "release.duckdb",
+        "select table_name, list((column_name, data_type) order by column_index) from duckdb_columns() "
+        "where not internal group by all",
+    )
+    assert dict(columns) == {
+        "kgather__ratings": [("group_id", "BIGINT"), ("item_id", "BIGINT"), ("rating", "DOUBLE")],
+        "kgather__groups": [("group_id", "BIGINT"), ("group_size", "BIGINT")],
+        "kgather__members": [("pseudonym", "VARCHAR"), ("group_id", "BIGINT")],
+        "kgather__audit": [
+            ("check", "VARCHAR"),
+            ("promised", "BIGINT"),
+            ("measured", "BIGINT"),
+            ("passed", "BOOLEAN"),
+        ],
+    }
+
+
+def test_the_release_keeps_its_promises(shop: Shop) -> None:
+    release = shop.folder / "release.duckdb"
+    assert query(release, "select bool_and(passed), count(*) >= 8 from kgather__audit") == [(True, True)]
+    assert query(release, "select min(group_size) >= 5, sum(group_size) from kgather__groups") == [(True, 24)]
+    assert query(release, "select count(distinct pseudonym) from kgather__members") == [(24,)]
+    groups, items, cells = query(
+        release, "select count(distinct group_id), count(distinct item_id), count(*) from kgather__ratings"
+    )[0]
+    assert (items, cells) == (20, groups * 20)
+
+
+def test_the_release_knows_no_user(shop: Shop) -> None:
+    release = shop.folder / "release.duckdb"
+    text = str(query(release, "from kgather__members") + query(release, "from kgather__ratings"))
+    assert "cust-" not in text
+    assert b"cust-" not in release.read_bytes()
+
+
+def test_rejected_rows_are_set_aside_with_their_reasons(shop: Shop) -> None:
+    reasons = query(shop.folder / "work.duckdb", "select reason, raw from int_kgather__rejected_ratings order by all")
+    assert reasons == [
+        ("rating is not a number", "cust-003,119,n/a,2024-05-05 00:00:00"),
+        ("repeated pair: the latest is kept", "cust-000,107,1,2024-11-18 00:00:00"),
+        ("repeated pair: the mean is kept", "cust-002,118,5,2024-05-03 00:00:00"),
+    ]
+
+
+def test_a_model_of_ones_own_reads_the_release(shop: Shop) -> None:
+    with duckdb.connect() as con:
+        con.execute(f"attach '{shop.folder}/work.duckdb' as work (read_only)")
+        con.execute(f"attach '{shop.folder}/release.duckdb' as release (read_only)")
+        unlike = """
+        select count(*) from work.favourites
+        join release.kgather__ratings using (group_id)
+        where rating > (
+          select r.rating from release.kgather__ratings as r
+          where r.group_id = favourites.group_id and r.item_id = favourites.favourite
+        )
+        """
+        assert con.execute(unlike).fetchall() == [(0,)]
+        assert con.execute("select count(*) > 1 from work.favourites").fetchall() == [(True,)]
+
+
+def test_dbt_test_passes_by_itself(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["test"].success
+    assert "PASS visitors_is_k_anonymous" in outcomes["test"].output
+
+
+def test_k_beyond_the_users_is_refused_with_both_numbers(outcomes: dict[str, Outcome]) -> None:
+    assert not outcomes["k_too_large"].success
+    assert (
+        "kgather refuses the input: k = 50 is larger than the number of users, 24. Lower k or add users."
+        in outcomes["k_too_large"].output
+    )
+
+
+def test_k_anonymous_fails_on_any_relation_that_is_not(outcomes: dict[str, Outcome]) -> None:
+    # Of the visitors every class has 5 members, those with a null too: no two more than 50.
+    assert "FAIL 1 visitors_is_k_anonymous" in outcomes["k_too_large"].output
+
+
+def test_missing_ratings_are_asked_for(outcomes: dict[str, Outcome]) -> None:
+    assert not outcomes["no_ratings"].success
+    assert "ratings is not set. Name the model that holds your ratings." in outcomes["no_ratings"].output
+    assert "Set it in dbt_project.yml, under vars: kgather:" in outcomes["no_ratings"].output
+
+
+def test_ratings_that_do_not_exist_are_named(outcomes: dict[str, Outcome]) -> None:
+    assert not outcomes["unknown_ratings"].success
+    assert "'no_such_model'" in outcomes["unknown_ratings"].output
+
+
+def test_all_wrong_values_are_told_at_once(outcomes: dict[str, Outcome]) -> None:
+    assert not outcomes["wrong_values"].success
+    for message in (
+        "kgather cannot start:",
+        "k is a whole number of at least 1, not 0.",
+        "method is one of bkg",
+        'not "nonsense".',
+        "scale is [min, max] or [min, max, step] with min below max and a step above 0, not [5, 1].",
+    ):
+        assert message in outcomes["wrong_values"].output
+
+
+def test_text_items_and_the_plugin(shop: Shop, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["text_items"].success, outcomes["text_items"].output
+    items = query(shop.folder / "release_with_plugin.duckdb", "select distinct item_id from kgather__ratings")
+    assert sorted(items) == [(f"P-{number}",) for number in range(100, 120)]
+    groups = query(shop.folder / "work_with_plugin.duckdb", "select count(*) from visitor_groups group by group_id")
+    assert sum(size for (size,) in groups) == 20
+    assert min(groups) >= (5,)
+
+
+def test_a_plain_checkout_says_what_it_needs(outcomes: dict[str, Outcome]) -> None:
+    output = outcomes["checkout"].output
+    assert not outcomes["checkout"].success
+    assert "ratings is not set. Name the model that holds your ratings." in output
+    assert "k is not set. Give the number of users in the smallest group." in output
+    assert "Traceback" not in output
