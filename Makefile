@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench-publish clean
+.PHONY: help setup demo test lint bench-setup bench-publish bench-choices clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,9 +29,14 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench-publish: setup  ## benchmarks/publish.py, results under benchmarks/results/
-	$(BIN)/python -m pip install --quiet --group bench
+bench-publish: bench-setup  ## speed and memory: benchmarks/publish.py
 	$(BIN)/python benchmarks/publish.py
+
+bench-choices: bench-setup  ## what each choice costs and gives away: benchmarks/choices.py
+	$(BIN)/python benchmarks/choices.py
+
+bench-setup: setup
+	$(BIN)/python -m pip install --quiet --group bench
 
 clean:  ## remove what make made
 	rm -rf .venv demo-release target logs

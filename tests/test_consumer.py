@@ -106,7 +106,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcomes(shop: Shop, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+def started(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project that `kgather init` writes."""
+    folder = tmp_path_factory.mktemp("init") / "project"
+    shop.run(sys.executable, "-c", "from kgather.cli import main; main()", "init", str(folder), "--k", "4")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outcomes(shop: Shop, checkout: Path, started: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     def with_vars(**variables: object) -> tuple[str, Sequence[str]]:
         return str(shop.folder), ["build", "--vars", json.dumps(variables)]
 
@@ -114,13 +122,14 @@ def outcomes(shop: Shop, checkout: Path, tmp_path_factory: pytest.TempPathFactor
         "test": (str(shop.folder), ["test"]),
         "k_too_large": with_vars(k=50),
         "no_ratings": with_vars(ratings=None),
-        "unknown_ratings": with_vars(ratings="no_such_model"),
         "wrong_values": with_vars(k=0, method="nonsense", scale=[5, 1]),
         "text_items": (
             str(shop.folder),
             ["build", "--target", "with_plugin", "--vars", json.dumps({"item_id_type": "varchar"})],
         ),
         "checkout": (str(checkout), ["build"]),
+        "init_deps": (str(started), ["deps"]),
+        "init_build": (str(started), ["build"]),
     }
     output = tmp_path_factory.mktemp("output")
     told = json.loads(shop.run(sys.executable, "-c", RUNNER, json.dumps(commands), str(output)).splitlines()[-1])
@@ -255,11 +264,6 @@ def test_missing_ratings_are_asked_for(outcomes: dict[str, Outcome]) -> None:
     assert "Set it in dbt_project.yml, under vars: kgather:" in outcomes["no_ratings"].output
 
 
-def test_ratings_that_do_not_exist_are_named(outcomes: dict[str, Outcome]) -> None:
-    assert not outcomes["unknown_ratings"].success
-    assert "'no_such_model'" in outcomes["unknown_ratings"].output
-
-
 def test_all_wrong_values_are_told_at_once(outcomes: dict[str, Outcome]) -> None:
     assert not outcomes["wrong_values"].success
     for message in (
@@ -287,3 +291,10 @@ def test_a_plain_checkout_says_what_it_needs(outcomes: dict[str, Outcome]) -> No
     assert "ratings is not set. Name the model that holds your ratings." in output
     assert "k is not set. Give the number of users in the smallest group." in output
     assert "Traceback" not in output
+
+
+def test_the_project_to_start_from_builds(started: Path, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["init_deps"].success, outcomes["init_deps"].output
+    assert outcomes["init_build"].success, outcomes["init_build"].output
+    assert query(started / "release.duckdb", "select bool_and(passed) from kgather__audit") == [(True,)]
+    assert query(started / "release.duckdb", "select min(group_size) >= 4 from kgather__groups") == [(True,)]

@@ -20,7 +20,7 @@ from numba import njit
 
 from kgather.errors import InputError
 from kgather.udfs.hashing import keyed, mix, seed64
-from kgather.udfs.options import whole
+from kgather.udfs.options import seed_number, whole
 from kgather.udfs.selection import kth_smallest
 
 _SAMPLE_ABOVE = 4096
@@ -37,11 +37,12 @@ def gather(vectors: np.ndarray, k: int, *, tries: int = 10, seed: int = 0) -> np
     Euclidean). tries: bisections tried at every node. seed: the same seed gives the same groups. Expected
     time O(tries n d log n); memory: one copy of the vectors and 24 bytes a user.
 
-    Raises InputError if k or tries is no whole number >= 1, there are fewer than k users, the vectors are no
-    two-dimensional table with at least one column, or some are not finite.
+    Raises InputError if k or tries is no whole number >= 1, seed is none of 64 bits, there are fewer than k users,
+    the vectors are no two-dimensional table with at least one column, or some are not finite.
     """
     k = whole("k", k, 1)
     tries = whole("tries", tries, 1)
+    seed = seed_number(seed)
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or vectors.shape[1] == 0 or vectors.dtype.kind not in "fiu":
         shape = "x".join(str(side) for side in vectors.shape)

@@ -52,52 +52,65 @@ def _add_outer_4(
 
     gram float32[(columns + 1) * width], flat. Of x x' only the lower triangle is kept (whole vectors of it).
     """
-    columns = len(tag)
-    blocks = -(-columns // LANES)
     int64, float32 = types.int64, types.float32
     signature = types.void(gram, design, int64, int64, int64, int64, float32, float32, float32, float32, tag)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.FloatType(), LANES)
-        i32, i64 = ir.IntType(32), ir.IntType(64)
-        undefined = ir.Constant(vector, ir.Undefined)
-        first_lane = ir.Constant(ir.VectorType(i32, LANES), [0] * LANES)
-        fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f32"
-        )
         gram_at = context.make_array(signature.args[0])(context, builder, args[0]).data
         design_at = context.make_array(signature.args[1])(context, builder, args[1]).data
-
-        def load(pointer: Any) -> Any:
-            value = builder.load(builder.bitcast(pointer, vector.as_pointer()))
-            value.align = 4
-            return value
-
-        def spread(scalar: Any) -> Any:
-            one = builder.insert_element(undefined, scalar, ir.Constant(i32, 0))
-            return builder.shuffle_vector(one, undefined, first_lane)
-
-        def step(pointer: Any, count: int) -> Any:
-            return builder.gep(pointer, [ir.Constant(i64, count)])
-
-        rows = [builder.gep(design_at, [offset]) for offset in args[2:6]]
-        parts = [[load(step(row, block * LANES)) for block in range(blocks)] for row in rows]
-
-        def add(factors: list[Any], line: int, until: int) -> None:
-            for block in range(until):
-                place = step(gram_at, (line * blocks + block) * LANES)
-                total = load(place)
-                for factor, part in zip(factors, parts, strict=True):
-                    total = builder.call(fma, [factor, part[block], total])
-                stored = builder.store(total, builder.bitcast(place, vector.as_pointer()))
-                stored.align = 4
-
-        for column in range(columns):
-            add([spread(builder.load(step(row, column))) for row in rows], column, column // LANES + 1)
-        add([spread(target) for target in args[6:10]], columns, blocks)
+        builder.call(_outer_function(builder.module, len(tag)), [gram_at, design_at, *args[2:10]])
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+def _outer_function(module: Any, columns: int) -> Any:
+    """The LLVM function behind `_add_outer_4` for a number of columns.
+
+    It is not inlined: its code is long, and every copy would have to be compiled.
+    """
+    name = f"kgather_add_outer_4_{columns}"
+    if name in module.globals:
+        return module.globals[name]
+    f32, i32, i64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+    pointer, vector = f32.as_pointer(), ir.VectorType(f32, LANES)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * 2 + [i64] * 4 + [f32] * 4), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block())
+    gram_at, design_at, *rest = function.args
+    fma = cgutils.get_or_insert_function(module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f32")
+    undefined = ir.Constant(vector, ir.Undefined)
+    first_lane = ir.Constant(ir.VectorType(i32, LANES), [0] * LANES)
+
+    def step(base: Any, count: int) -> Any:
+        return builder.gep(base, [ir.Constant(i64, count)])
+
+    def load(base: Any) -> Any:
+        value = builder.load(builder.bitcast(base, vector.as_pointer()))
+        value.align = 4
+        return value
+
+    def spread(scalar: Any) -> Any:
+        one = builder.insert_element(undefined, scalar, ir.Constant(i32, 0))
+        return builder.shuffle_vector(one, undefined, first_lane)
+
+    def add(factors: list[Any], line: int, until: int) -> None:
+        for block in range(until):
+            place = step(gram_at, (line * blocks + block) * LANES)
+            total = load(place)
+            for factor, part in zip(factors, parts, strict=True):
+                total = builder.call(fma, [factor, part[block], total])
+            builder.store(total, builder.bitcast(place, vector.as_pointer())).align = 4
+
+    blocks = -(-columns // LANES)
+    rows = [builder.gep(design_at, [offset]) for offset in rest[:4]]
+    parts = [[load(step(row, block * LANES)) for block in range(blocks)] for row in rows]
+    for column in range(columns):
+        add([spread(builder.load(step(row, column))) for row in rows], column, column // LANES + 1)
+    add([spread(target) for target in rest[4:]], columns, blocks)
+    builder.ret_void()
+    return function
 
 
 @njit(nogil=True, cache=True)

@@ -37,6 +37,11 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     return number
 
 
+def seed_number(value: object) -> int:
+    """A seed: any whole number of 64 bits, with or without sign; raises InputError otherwise."""
+    return whole("seed", value, -(1 << 63), (1 << 64) - 1)
+
+
 def real(name: str, value: object, low: float, high: float = float("inf"), *, above: bool = False) -> float:
     """The value as float if low <= value <= high and it is finite (low < value if `above`); else
     InputError.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kgather.errors import InputError
 from kgather.udfs.arrow_columns import codes, lists, numbers, texts, vectors
 from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.options import make_options, real, whole
+from kgather.udfs.options import make_options, real, seed_number, whole
 
 Progress = Callable[[int, int], None]
 
@@ -80,7 +80,7 @@ def learn(
         raise InputError(msg)
     rank = whole("rank", rank, 1)
     threads = whole("threads", threads, 1)
-    seed = whole("seed", seed, -(1 << 63), (1 << 64) - 1)
+    seed = seed_number(seed)
     if scale is not None:
         low, high = (
             real("the lowest rating", scale[0], -np.inf),

@@ -94,6 +94,7 @@ def test_columns_of_the_relation(loaded: Callable[..., Any]) -> None:
         ("1,10,four", "rating is not a number"),
         ("1,10,1_0", "rating is not a number"),
         ("1,10,0x10", "rating is not a number"),
+        ("1,10,+-1", "rating is not a number"),
         ('1,10,"3,5"', "rating is not a number"),
         ("1,10,NaN", "rating is not a finite number"),
         ("1,10,-inf", "rating is not a finite number"),
@@ -174,7 +175,7 @@ def test_times_can_be_ignored(loaded: Callable[..., Any]) -> None:
     [
         (["1", "-2", "0"], "BIGINT", [1, -2, 0]),
         (["9223372036854775807", "-9223372036854775808"], "BIGINT", [2**63 - 1, -(2**63)]),
-        ([" 1 ", "2\t"], "BIGINT", [1, 2]),
+        ([" 1 ", "2\t", "\u00a03"], "BIGINT", [1, 2, 3]),
         (["1", "9223372036854775808"], "VARCHAR", ["1", "9223372036854775808"]),
         (["1", "007"], "VARCHAR", ["1", "007"]),
         (["1", "+7"], "VARCHAR", ["1", "+7"]),
@@ -288,6 +289,12 @@ def test_options_force_the_header(loaded: Callable[..., Any]) -> None:
     assert loaded("user,item,rating\n1,2,3\n", header=False).report.rows == 2
     got = loaded("1,2,3\n7,8,9\n", header=True, user_column="1", item_column="2", rating_column="3")
     assert got.good() == [(7, 8, 9.0)]
+
+
+def test_a_first_line_that_is_wrong_is_no_header(loaded: Callable[..., Any]) -> None:
+    got = loaded("anna,dune,bad\nbob,dune,3\nbob,solaris,4\n")
+    assert got.problems() == [(1, "rating is not a number")]
+    assert got.good() == [("bob", "dune", 3.0), ("bob", "solaris", 4.0)]
 
 
 @pytest.mark.parametrize("delimiter", ["tab", "\\t", "\t"])

@@ -233,7 +233,15 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", lowered) or lowered
 
 
+def _shown(name: str) -> str:
+    """A name for a message; a number is no name but likely data, which messages must not hold."""
+    name = name.strip()
+    if not name:
+        return "(no name)"
+    return "(a number)" if re.fullmatch(r"[+-]?[0-9.,]+", name) else name[:60]
+
+
 def _listed(names: Sequence[str], most: int = 40) -> str:
-    shown = [name.strip()[:60] or "(no name)" for name in names[:most]]
+    shown = [_shown(name) for name in names[:most]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

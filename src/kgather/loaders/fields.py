@@ -41,8 +41,18 @@ def fields_sql(text: str, delimiter: str) -> str:
         text: The SQL expression of the line.
         delimiter: The separator.
     """
-    plain = f"string_split({text}, {literal(delimiter)})"
-    return f"""case when contains({text}, '"') then {_quoted_sql(text, delimiter)} else {plain} end"""
+    # Most lines with quotes have them around every field and nowhere else, which needs no pattern.
+    between = literal(f'"{delimiter}"')
+    inner = f"{text}[2:-2]"
+    all_quoted = (
+        f"length({text}) > 1 and starts_with({text}, '\"') and ends_with({text}, '\"') "
+        f"and not contains(replace({inner}, {between}, ''), '\"')"
+    )
+    return (
+        f"case when not contains({text}, '\"') then string_split({text}, {literal(delimiter)}) "
+        f"when {all_quoted} then string_split({inner}, {between}) "
+        f"else {_quoted_sql(text, delimiter)} end"
+    )
 
 
 def is_open_sql(text: str, delimiter: str) -> str:
@@ -81,14 +91,16 @@ def _prepared_sql(text: str, delimiter: str) -> str:
 
 def _quoted_sql(text: str, delimiter: str) -> str:
     single = _single(delimiter)
-    prepared = f"({_prepared_sql(text, delimiter)})"
-    matches = f"regexp_extract_all({prepared}, {literal(field_pattern(single))})"
     body = "trim(substr(each, 2), ' ')"
     field = f"case when starts_with({body}, '\"') then replace({body}[2:-2], '\"\"', '\"') else substr(each, 2) end"
     if single != delimiter:
         field = f"replace({field}, {literal(single)}, {literal(delimiter)})"
-    fields = f"list_transform({matches}, lambda each: {field})"
-    return f"case when array_to_string({matches}, '') = {prepared} then {fields} end"
+    fields = f"list_transform(matches, lambda each: {field})"
+    # A list of one element and a lambda give the matches a name, so that they are found once only.
+    prepared = f"({_prepared_sql(text, delimiter)})"
+    found = f"[regexp_extract_all({prepared}, {literal(field_pattern(single))})]"
+    whole = f"case when array_to_string(matches, '') = {prepared} then {fields} end"
+    return f"list_transform({found}, lambda matches: {whole})[1]"
 
 
 def _unquoted(field: str) -> str:

@@ -109,7 +109,7 @@ def _records(sample: Sequence[Line], delimiter: str) -> list[Record]:
 def _usual_count(records: Sequence[Record]) -> int:
     """The most frequent number of fields, of those that are enough for a rating if there are any."""
     counts = Counter(len(split) for _, split in records if split is not None)
-    return max(counts, key=lambda count: (count >= 3, counts[count], count)) if counts else 0
+    return max(counts, key=lambda count: (count >= 3, counts[count])) if counts else 0
 
 
 def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], options: LoadOptions) -> Layout:
@@ -161,7 +161,7 @@ def _header(
         return line, first
     said = (options.rating_column or "").strip()
     position = int(said) - 1 if said.isdecimal() and said.isascii() else 2
-    if len(first) != count or any(numbers):
+    if len(first) != count or any(numbers) or (not named and _recurs(first, records[1:])):
         return None
     # Words above numbers: above the ratings, or above any column if one of the words is a known name.
     for each in range(count) if named else (position,):
@@ -170,6 +170,17 @@ def _header(
         if 2 * good > len(below) > 0:
             return line, first
     return None
+
+
+def _recurs(first: Sequence[str], below: Sequence[Record]) -> bool:
+    """Whether a field of the first line is found again below it, as a name of a column would not be."""
+    texts = [text.strip() for text in first]
+    return any(
+        text and text == split[position].strip()
+        for _, split in below
+        if split is not None and len(split) == len(first)
+        for position, text in enumerate(texts)
+    )
 
 
 def _with_usable_time(where: str, layout: Layout, records: Sequence[Record], options: LoadOptions) -> Layout:

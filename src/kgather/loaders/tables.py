@@ -200,10 +200,11 @@ def _family(type_name: str) -> str:
 def _readable(source: Source, what: str) -> Iterator[None]:
     try:
         yield
-    except duckdb.OutOfMemoryException:
+    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:
-        if any(mark in str(error) for mark in values.TEXT_ID_MARK.values()):
+        marks = (*values.TEXT_ID_MARK.values(), "No space left")
+        if any(mark in str(error) for mark in marks):
             raise
         message = f"{source.given}: is not a readable {what}."
         raise InputError(message) from None

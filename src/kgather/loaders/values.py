@@ -40,9 +40,11 @@ def id_sql(expression: str, target: IdType, role: Literal["user", "item"], *, is
     if target == "VARCHAR":
         return trimmed(expression)
     number = f"try_cast({expression} as bigint)"
+    bare = trimmed(expression)
+    bare_number = f"try_cast({bare} as bigint)"
     return (
         f"case when cast({number} as varchar) = {expression} then {number} "
-        f"when cast({number} as varchar) = {trimmed(expression)} then {number} "
+        f"when cast({bare_number} as varchar) = {bare} then {bare_number} "
         f"else error('{TEXT_ID_MARK[role]}') end"
     )
 
@@ -65,7 +67,9 @@ def rating_sql(expression: str, *, decimal_comma: bool = False) -> str:
         expression: The text.
         decimal_comma: "3,5" is three and a half. "3,500" stays unread, for it could be thousands.
     """
-    number = f"case when not contains({expression}, '_') then try_cast({expression} as double) end"
+    # DuckDB takes "1_0" for ten and "+-1" for minus one.
+    odd = f"contains({expression}, '_') or contains({expression}, '+-')"
+    number = f"case when not ({odd}) then try_cast({expression} as double) end"
     if not decimal_comma:
         return number
     text = trimmed(expression)
@@ -113,10 +117,18 @@ def time_sql(expression: str, number: str) -> str:
     plain = f"try_cast({text} as timestamp)"
     return (
         f"case when {number} is not null then {epoch_sql(number)} "
+        f"when {_common_time_sql(expression)} then try_cast({expression} as timestamp) "
         f"when regexp_full_match({text}, '{_ISO_TIME}') "
         f"then case when length({text}) > 10 and regexp_matches({text}, '{_ZONE}') "
         f"then {zoned} else {plain} end end"
     )
+
+
+def _common_time_sql(expression: str) -> str:
+    """SQL: whether a text has the shape of a date, or of a date and a time without zone; quicker than a pattern."""
+    date = f"{expression}[5] = '-' and {expression}[8] = '-'"
+    clock = f"{expression}[11] in (' ', 'T') and {expression}[14] = ':' and {expression}[17] = ':'"
+    return f"({date} and (length({expression}) = 10 or (length({expression}) = 19 and {clock})))"
 
 
 def no_time_sql(expression: str) -> str:
