@@ -68,7 +68,12 @@ def split(file: Path, folder: Path, seed: int) -> tuple[Path, list[tuple]]:
 def measure(train: Path, held_out: list[tuple], folder: Path, choice: dict) -> Measured:
     """Publish and look at the release with the secret map in hand."""
     published = publish(
-        [str(train)], folder / "release", PublishSettings(**choice), LoadOptions(), force=True, keep_work=folder / "work"
+        [str(train)],
+        folder / "release",
+        PublishSettings(**choice),
+        LoadOptions(),
+        force=True,
+        keep_work=folder / "work",
     )
     with duckdb.connect() as con:
         con.execute(f"attach '{folder}/work/work.duckdb' as work (read_only)")
@@ -118,7 +123,10 @@ def main() -> None:
     here = Path(__file__).parent.parent
     data = Path(os.environ.get("KGATHER_DATA", here.parent / "shared" / "data"))
     lines = ["# choices", "", *(f"- {name}: {value}" for name, value in machine().items()), ""]
-    lines += ["| data | choice | MAE | covered | right group, 4 known | 8 known | chance | groups |", "| --- " * 8 + "|"]
+    lines += [
+        "| data | choice | MAE | covered | right group, 4 known | 8 known | chance | groups |",
+        "| --- " * 8 + "|",
+    ]
     for name, file in DATA.items():
         if not (data / file).exists():
             sys.exit(f"No {file} under {data}. Set KGATHER_DATA.")

@@ -129,9 +129,7 @@ def publish_against_surprise(file: Path, ratings: Ratings, runs: int, result: Re
         )
     )
     result.add(
-        Claim(
-            "peak memory of publishing ml-1m", f"{peak:.2f} GB", "1.5 GB", peak / 1.5, "less than 1.5 GB", peak < 1.5
-        )
+        Claim("peak memory of publishing ml-1m", f"{peak:.2f} GB", "1.5 GB", peak / 1.5, "less than 1.5 GB", peak < 1.5)
     )
 
 

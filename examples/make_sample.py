@@ -1,6 +1,6 @@
 """Writes examples/ratings.csv: made-up ratings of made-up people, by four tastes.
 
-    python examples/make_sample.py examples/ratings.csv
+python examples/make_sample.py examples/ratings.csv
 """
 
 import csv

@@ -13,12 +13,12 @@ from typing import Any
 import duckdb
 
 from kgather import pipeline
-from kgather.errors import DISK_FULL, InputError, StoppedError, KgatherError, PromiseError
+from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError, StoppedError
 from kgather.loaders import LoadOptions, LoadReport, load
 from kgather.release import Audit, Check, put_in_place, write_release
 from kgather.settings import PublishSettings
-from kgather.verify import verify_release
 from kgather.sql_text import literal
+from kgather.verify import verify_release
 
 LOADED = "kgather_loaded"
 MEMORY_LIMIT = "2GB"
@@ -164,9 +164,7 @@ def _build(
 ) -> None:
     workspace.write_profile(MEMORY_LIMIT)
     variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
-    pipeline.build(
-        workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total)
-    )
+    pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))
 
 
 def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
@@ -207,7 +205,9 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
         con.execute(f"attach {literal(workspace.work_database)} as work (read_only)")
         con.execute(f"attach {literal(workspace.marts_database)} as marts (read_only)")
         checks = con.sql('select "check", promised, measured, passed from marts.kgather__audit').fetchall()
-        counts = _row(con, "select read_rows, staged_rows, rejected_rows, users, items from work.int_kgather__checked_input")
+        counts = _row(
+            con, "select read_rows, staged_rows, rejected_rows, users, items from work.int_kgather__checked_input"
+        )
         counts |= _row(con, "select count(*) as groups, max(group_size) as largest_group from marts.kgather__groups")
         reasons = con.sql(
             "select reason, count(*) from work.int_kgather__rejected_ratings group by reason order by reason"

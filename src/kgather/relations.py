@@ -49,9 +49,7 @@ def _table_of(con: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> 
         "select table_schema, table_name from information_schema.tables where table_catalog = ? order by all",
         [_ATTACHED],
     ).fetchall()
-    wanted = [
-        pair for pair in tables if table is None or table.lower() in (pair[1].lower(), ".".join(pair).lower())
-    ]
+    wanted = [pair for pair in tables if table is None or table.lower() in (pair[1].lower(), ".".join(pair).lower())]
     if len(wanted) != 1:
         names = ", ".join(".".join(pair) for pair in tables) or "none"
         problem = f"has no table {table}" if table and not wanted else "has more than one table"

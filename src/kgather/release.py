@@ -128,4 +128,3 @@ def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-

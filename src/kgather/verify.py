@@ -100,4 +100,3 @@ def _at_least(con: duckdb.DuckDBPyConnection, check: str, promised: int, query: 
 def _none(con: duckdb.DuckDBPyConnection, check: str, query: str) -> Check:
     [(measured,)] = con.sql(query).fetchall()
     return Check(check, 0, measured, measured == 0)
-

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kgather.errors import InputError
 from kgather.loaders import LoadOptions, fields, load, values
-from kgather.loaders.sqltext import WHITE_SPACE, is_blank, trimmed
+from kgather.loaders.expressions import WHITE_SPACE, is_blank, trimmed
 
 TWO = [(1, 10, 4.0), (2, 11, 3.5)]
 

@@ -224,9 +224,7 @@ def test_padded_is_the_mean_of_rating_or_prediction(publish_to, sample: Path) ->
     of_group = dict(members)
     for (group, item), rating in cells.items():
         level, factor = items[item]
-        padded = [
-            rated.get((user, item), users[user][0] + level + users[user][1] @ factor) for user in of_group[group]
-        ]
+        padded = [rated.get((user, item), users[user][0] + level + users[user][1] @ factor) for user in of_group[group]]
         assert rating == pytest.approx(np.clip(np.mean(padded), 0.5, 5), abs=1e-4)
 
 

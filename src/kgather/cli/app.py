@@ -13,7 +13,7 @@ from kgather import __version__
 from kgather.cli import init, publish, verify
 from kgather.cli.console import say
 from kgather.dbt_package import dbt_path
-from kgather.errors import StoppedError, KgatherError
+from kgather.errors import KgatherError, StoppedError
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept

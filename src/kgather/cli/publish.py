@@ -44,9 +44,7 @@ def command(
         str | None,
         typer.Option("--user-column", metavar="NAME", help="Or its place, from 1.", rich_help_panel=_INPUT),
     ] = None,
-    item_column: Annotated[
-        str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_INPUT)
-    ] = None,
+    item_column: Annotated[str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_INPUT)] = None,
     rating_column: Annotated[
         str | None, typer.Option("--rating-column", metavar="NAME", rich_help_panel=_INPUT)
     ] = None,
@@ -127,9 +125,7 @@ def command(
         ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show what dbt says. It may quote data.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what dbt says. It may quote data.")] = False,
 ) -> None:
     """Publish ratings as a release that anyone may have.
 

@@ -23,7 +23,9 @@ def command(
     ],
     k: Annotated[
         int | None,
-        typer.Option("--k", "-k", min=1, metavar="K", help="Rows in the smallest class; of a release: what it promised."),
+        typer.Option(
+            "--k", "-k", min=1, metavar="K", help="Rows in the smallest class; of a release: what it promised."
+        ),
     ] = None,
     columns: Annotated[
         str | None,

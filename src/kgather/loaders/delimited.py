@@ -5,9 +5,9 @@ from collections.abc import Callable
 import duckdb
 
 from kgather.loaders import fields, values
+from kgather.loaders.expressions import is_blank
 from kgather.loaders.layout import LONGEST_RECORD, Layout
 from kgather.loaders.lines import LineReader, registered
-from kgather.loaders.sqltext import is_blank
 from kgather.loaders.store import IdRole, Parsed
 
 _LINES = "__kgather_lines"

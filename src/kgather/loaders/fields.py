@@ -6,7 +6,7 @@ one stands for itself, and separators in between are text. A quote elsewhere in 
 
 import re
 
-from kgather.loaders.sqltext import literal
+from kgather.sql_text import literal
 
 # Takes the place of a separator of several characters while a line with quotes is split. It is a
 # "noncharacter" of Unicode, which texts do not hold.

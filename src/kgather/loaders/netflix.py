@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgather.loaders import values
+from kgather.loaders.expressions import is_blank
 from kgather.loaders.lines import SCHEMA, Batches, LineReader, registered
-from kgather.loaders.sqltext import is_blank
 from kgather.loaders.store import IdRole, Parsed
 
 NO_HEADER = "no valid movie header above"

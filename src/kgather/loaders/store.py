@@ -7,8 +7,9 @@ from typing import Literal
 import duckdb
 
 from kgather.loaders import values
+from kgather.loaders.expressions import first_row
 from kgather.loaders.report import IdType
-from kgather.loaders.sqltext import first_row, literal, name
+from kgather.sql_text import identifier, literal
 
 IdRole = Literal["user", "item"]
 ID_ROLES: tuple[IdRole, ...] = ("user", "item")
@@ -42,8 +43,8 @@ class RatingsTable:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: str) -> None:
         self._con = con
-        self._schema = name(schema)
-        self._loading = f"{self._schema}.{name('__kgather_loading')}"
+        self._schema = identifier(schema)
+        self._loading = f"{self._schema}.{identifier('__kgather_loading')}"
         self.id_types: dict[IdRole, IdType] = {"user": "BIGINT", "item": "BIGINT"}
         self._integers_seen: dict[IdRole, bool] = {"user": False, "item": False}
         con.execute(f"create schema if not exists {self._schema}")

@@ -9,10 +9,11 @@ import duckdb
 from kgather.errors import InputError
 from kgather.loaders import columns, values
 from kgather.loaders.columns import Columns, Role
+from kgather.loaders.expressions import first_row, is_blank
 from kgather.loaders.options import LoadOptions
 from kgather.loaders.sources import Source
-from kgather.loaders.sqltext import first_row, is_blank, literal, name
 from kgather.loaders.store import IdRole, Parsed
+from kgather.sql_text import identifier, literal
 
 _ALIAS = "__kgather_input"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -58,7 +59,7 @@ def opened(con: duckdb.DuckDBPyConnection, source: Source, options: LoadOptions)
             yield _described(con, source.given, relation, "file_row_number + 1", options)
     else:
         with _attached(con, source) as database:
-            relation = f"{name(database)}.{_table(con, source, database)}"
+            relation = f"{identifier(database)}.{_table(con, source, database)}"
             with _readable(source, "table: its database is damaged, or it is a view that leads elsewhere"):
                 yield _described(con, source.given, relation, "row_number() over ()", options)
 
@@ -79,7 +80,7 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
         ids[role] = expression
         if is_integer:
             integers.add(role)
-    quoted = [name(each) for each in table.names]
+    quoted = [identifier(each) for each in table.names]
     raw_columns = [at for at in (chosen.user, chosen.item, chosen.rating, chosen.time) if at is not None]
     raw = "concat_ws(',', " + ", ".join(f"coalesce({quoted[at]}::varchar, '')" for at in raw_columns) + ")"
     time, time_problem = _time(table)
@@ -102,7 +103,7 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
 
 def _id(con: duckdb.DuckDBPyConnection, table: Table, position: int) -> tuple[str, bool]:
     """An id as SQL, and whether it is a BIGINT."""
-    column, family = name(table.names[position]), _family(table.types[position])
+    column, family = identifier(table.names[position]), _family(table.types[position])
     if family in _INTEGERS:
         return f"{column}::bigint", True
     if family in (*_FLOATS, *_WIDE_INTEGERS, "DECIMAL"):
@@ -124,7 +125,7 @@ def _is_nan(column: str) -> str:
 
 def _rating(table: Table) -> str:
     """A rating as SQL, DOUBLE."""
-    column, family = name(table.names[table.columns.rating]), _family(table.types[table.columns.rating])
+    column, family = identifier(table.names[table.columns.rating]), _family(table.types[table.columns.rating])
     if family in _TEXTS:
         return values.rating_sql(f"{column}::varchar")
     if family in _FLOATS:
@@ -139,7 +140,7 @@ def _time(table: Table) -> tuple[str, str]:
     position = table.columns.time
     if position is None:
         return "null::timestamp", "false"
-    column, family = name(table.names[position]), _family(table.types[position])
+    column, family = identifier(table.names[position]), _family(table.types[position])
     if family == "TIMESTAMP WITH TIME ZONE":
         read = f"make_timestamp(epoch_us({column}))"
         return (
@@ -218,7 +219,7 @@ def _attached(con: duckdb.DuckDBPyConnection, source: Source) -> Iterator[str]:
             yield str(database)
             return
     try:
-        con.execute(f"attach {literal(str(path))} as {name(_ALIAS)} (type duckdb, read_only)")
+        con.execute(f"attach {literal(str(path))} as {identifier(_ALIAS)} (type duckdb, read_only)")
     except duckdb.Error as error:
         if "lock on file" in str(error):
             message = f"{source.given}: is in use by another program. Close it there and try again."
@@ -231,7 +232,7 @@ def _attached(con: duckdb.DuckDBPyConnection, source: Source) -> Iterator[str]:
     try:
         yield _ALIAS
     finally:
-        con.execute(f"detach {name(_ALIAS)}")
+        con.execute(f"detach {identifier(_ALIAS)}")
 
 
 def _same_file(other: str, source: Source) -> bool:
@@ -259,14 +260,14 @@ def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str
                 f"{source.given}: holds {len(found)} tables: {listed}. Say which, as {source.path.name}:{found[0][1]}."
             )
             raise InputError(message)
-        return f"{name(found[0][0])}.{name(found[0][1])}"
+        return f"{identifier(found[0][0])}.{identifier(found[0][1])}"
     asked = source.table.lower()
     for schema, each in found:
         if asked == f"{schema}.{each}".lower() or (schema == "main" and asked == each.lower()):
-            return f"{name(schema)}.{name(each)}"
+            return f"{identifier(schema)}.{identifier(each)}"
     anywhere = [(schema, each) for schema, each in found if each.lower() == asked]
     if len(anywhere) == 1:
-        return f"{name(anywhere[0][0])}.{name(anywhere[0][1])}"
+        return f"{identifier(anywhere[0][0])}.{identifier(anywhere[0][1])}"
     message = f"{source.given}: there is no table '{source.table}'. The tables are: {listed}."
     raise InputError(message)
 

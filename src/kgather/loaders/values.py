@@ -3,8 +3,8 @@
 import re
 from typing import Literal
 
+from kgather.loaders.expressions import is_blank, trimmed
 from kgather.loaders.report import IdType
-from kgather.loaders.sqltext import is_blank, trimmed
 
 USER_EMPTY = "user id is empty"
 ITEM_EMPTY = "item id is empty"

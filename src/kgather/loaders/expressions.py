@@ -1,21 +1,13 @@
-"""Small pieces of SQL text, and running it."""
+"""Small pieces of SQL that the loaders share, and running it."""
 
 from typing import Any
 
 import duckdb
 
+from kgather.sql_text import literal
+
 # What str.strip() takes away, so that Python and SQL agree on what "surrounding white space" is.
 WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
-
-
-def literal(text: str) -> str:
-    """Quote a text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def name(text: str) -> str:
-    """Quote a text as an SQL identifier."""
-    return '"' + text.replace('"', '""') + '"'
 
 
 def trimmed(expression: str) -> str:
