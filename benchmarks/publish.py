@@ -25,8 +25,8 @@ from kgather.udfs import bkg, preferences
 from kgather.udfs.matrix import RatingMatrix
 
 FACTORS, EPOCHS = 10, 20
-# scikit-surprise's own defaults, so that both minimize the same thing at the same rate.
-FUNK = {"biases": True, "learning_rate": 0.005, "regularization": 0.02, "init": 0.1}
+# One factor at a time wants larger steps than all at once: with the rival's rate of 0.005 the errors are level.
+FUNK = {"biases": True, "learning_rate": 0.01, "regularization": 0.02}
 USERS, DIMENSIONS, TRIES = 480_189, 10, 5
 
 
@@ -96,7 +96,7 @@ def funk_against_surprise(name: str, ratings: Ratings, runs: int, result: Result
             f"scikit-surprise SVD: {theirs}, RMSE {rivals_error:.4f}",
             ratio,
             "at least 10 times as fast, RMSE the same or better",
-            ratio >= 10 and error <= rivals_error + 5e-4,
+            ratio >= 10 and error <= rivals_error,
         )
     )
 

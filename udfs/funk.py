@@ -13,9 +13,8 @@ import numpy as np
 from numba import njit
 
 from kgather.errors import InputError
-from kgather.udfs.fma import fma
 from kgather.udfs.hashing import seed64
-from kgather.udfs.holdout import choose_held_out, part_of, without
+from kgather.udfs.holdout import choose_held_out, rows_of
 from kgather.udfs.matrix import RatingMatrix
 from kgather.udfs.options import flag, real, whole
 from kgather.udfs.preferences import Preferences, Progress
@@ -58,6 +57,29 @@ class FunkOptions:
         real("tolerance", self.tolerance, 0)
 
 
+@dataclass(frozen=True)
+class _Entries:
+    """Ratings in the order of visits: users uint32[nnz], items uint32[nnz], values float32[nnz], and what is left
+    of the values (float32[nnz], changed as factors are learnt)."""
+
+    users: np.ndarray
+    items: np.ndarray
+    values: np.ndarray
+    left: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: RatingMatrix, order: np.ndarray, user_level: np.ndarray, item_level: np.ndarray) -> "_Entries":
+        # unsigned codes spare the kernels the test for negative ones
+        users = rows_of(matrix.indptr, order).astype(np.uint32)
+        items, values = matrix.items[order].astype(np.uint32), matrix.values[order]
+        return cls(users, items, values, values - user_level[users] - item_level[items])
+
+
+def visiting_order(nnz: int, seed: int) -> np.ndarray:
+    """The order, int64[nnz], in which gradient descent visits the entries of a matrix."""
+    return np.random.default_rng(seed64(seed)).permutation(nnz)
+
+
 def learn_funk(
     matrix: RatingMatrix,
     rank: int,
@@ -66,28 +88,26 @@ def learn_funk(
     scale: tuple[float, float] | None,
     progress: Progress | None,
 ) -> Preferences:
-    """Learns the factors; see the module for the form. O(rank epochs nnz) time, 4 bytes a rating beside the
+    """Learns the factors; see the module for the form. O(rank epochs nnz) time, 24 bytes a rating beside the
     matrix.
 
-    Only the choice of held-out ratings depends on the seed. Raises InputError if the steps are too large,
-    so that the factors grow beyond all bounds.
+    The order of visits and the choice of held-out ratings depend on the seed. Raises InputError if the steps
+    are too large, so that the factors grow beyond all bounds.
     """
-    held = None
-    if options.early_stopping:
-        entries = choose_held_out(matrix.indptr, matrix.items, options.holdout, seed64(seed))
-        if len(entries):
-            held = part_of(matrix, entries)
-            matrix = without(matrix, entries)
     n, m = matrix.n_users, matrix.n_items
+    order = visiting_order(matrix.nnz, seed)
+    held_out = np.empty(0, dtype=np.int64)
+    if options.early_stopping:
+        held_out = choose_held_out(matrix.indptr, matrix.items, options.holdout, seed64(seed))
+        kept = np.ones(matrix.nnz, dtype=bool)
+        kept[held_out] = False
+        order = order[kept[order]]
     user_level, item_level = np.zeros(n, dtype=np.float32), np.zeros(m, dtype=np.float32)
+    learnt = _Entries.of(matrix, order, user_level, item_level)
     if options.biases:
-        _levels(matrix.indptr, matrix.items, matrix.values, options.level_regularization, user_level, item_level)
-    left = np.empty(matrix.nnz, dtype=np.float32)
-    _subtract_levels(matrix.indptr, matrix.items, matrix.values, user_level, item_level, left)
-    held_left = np.empty(0, dtype=np.float32)
-    if held is not None:
-        held_left = np.empty(held.nnz, dtype=np.float32)
-        _subtract_levels(held.indptr, held.items, held.values, user_level, item_level, held_left)
+        _levels(learnt.users, learnt.items, learnt.values, options.level_regularization, user_level, item_level)
+        learnt = _Entries.of(matrix, order, user_level, item_level)
+    held = _Entries.of(matrix, held_out, user_level, item_level)
     user_factors = np.empty((n, rank), dtype=np.float32)
     item_factors = np.empty((m, rank), dtype=np.float32)
     rmse = []
@@ -97,26 +117,26 @@ def learn_funk(
             progress(factor, rank)
         p = np.full(n, options.init, dtype=np.float32)
         q = np.full(m, options.init, dtype=np.float32)
-        if held is None:
-            _learn_factor(matrix.indptr, matrix.items, left, p, q, rate, regularization, options.epochs)
+        if not len(held_out):
+            _learn_factor(learnt.users, learnt.items, learnt.left, p, q, rate, regularization, options.epochs)
         else:
             lowest, since = np.inf, 0
             for _ in range(options.epochs):
-                _learn_factor(matrix.indptr, matrix.items, left, p, q, rate, regularization, 1)
-                error = _rmse(held.indptr, held.items, held.values, held_left, p, q, scale)
+                _learn_factor(learnt.users, learnt.items, learnt.left, p, q, rate, regularization, 1)
+                error = _rmse(held, p, q, scale)
                 since = 0 if error < lowest - options.tolerance else since + 1
                 lowest = min(lowest, error)
                 if since >= options.patience:
                     break
             rmse.append(error)
-            _subtract_factor(held.indptr, held.items, p, q, held_left)
+            _subtract_factor(held.users, held.items, p, q, held.left)
         if not (np.isfinite(p).all() and np.isfinite(q).all()):
             msg = (
                 f"Funk's SVD does not converge with a learning rate of {options.learning_rate:g} on these"
                 " ratings: take a smaller one"
             )
             raise InputError(msg)
-        _subtract_factor(matrix.indptr, matrix.items, p, q, left)
+        _subtract_factor(learnt.users, learnt.items, p, q, learnt.left)
         user_factors[:, factor] = p
         item_factors[:, factor] = q
     if progress is not None:
@@ -124,26 +144,17 @@ def learn_funk(
     return Preferences(user_level, user_factors, item_level, item_factors, tuple(rmse))
 
 
-def _rmse(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    left: np.ndarray,
-    p: np.ndarray,
-    q: np.ndarray,
-    scale: tuple[float, float] | None,
-) -> float:
+def _rmse(held: _Entries, p: np.ndarray, q: np.ndarray, scale: tuple[float, float] | None) -> float:
     """Root mean square error of what the levels, the factors before (values - left) and this one predict."""
-    error = left.copy()
-    _subtract_factor(indptr, items, p, q, error)
+    error = held.left - p[held.users] * q[held.items]
     if scale is not None:
-        error = values - np.clip(values - error, scale[0], scale[1])
+        error = held.values - np.clip(held.values - error, scale[0], scale[1])
     return float(np.sqrt(np.mean(error.astype(np.float64) ** 2)))
 
 
 @njit(nogil=True, cache=True)
 def _learn_factor(
-    indptr: np.ndarray,
+    users: np.ndarray,
     items: np.ndarray,
     left: np.ndarray,
     p: np.ndarray,
@@ -154,49 +165,28 @@ def _learn_factor(
 ) -> None:
     """Gradient steps for one factor: p float32[n] and q float32[m] are changed in place.
 
-    With the error e = left - p q, the steps p + rate (e q - reg p) and q + rate (e p - reg q) are written
-    as p (1 - rate reg - rate q q) + rate q left and the same with p and q exchanged: from rating to rating
-    a user's value waits for one multiply-add only. The item's step uses the user's value from before.
+    With the error e = left - p q the steps are p + rate (e q - reg p) and q + rate (e p - reg q), both from the
+    values before.
     """
     shrink = np.float32(1.0) - rate * regularization
     for _ in range(epochs):
-        for u in range(len(indptr) - 1):
-            of_user = p[u]
-            # unsigned indices spare the test for negative ones
-            for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
-                i = np.uint32(items[j])
-                of_item = q[i]
-                user_step = -rate * of_item
-                item_step = -rate * of_user
-                q[i] = fma(of_item, fma(item_step, of_user, shrink), -item_step * left[j])  # type: ignore[call-arg]
-                of_user = fma(of_user, fma(user_step, of_item, shrink), -user_step * left[j])
-            p[u] = of_user
+        for j in range(len(users)):
+            u, i = users[j], items[j]
+            of_user, of_item = p[u], q[i]
+            step = rate * (left[j] - of_user * of_item)
+            p[u] = shrink * of_user + step * of_item
+            q[i] = shrink * of_item + step * of_user
 
 
 @njit(nogil=True, cache=True)
-def _subtract_factor(indptr: np.ndarray, items: np.ndarray, p: np.ndarray, q: np.ndarray, left: np.ndarray) -> None:
-    for u in range(len(indptr) - 1):
-        for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
-            left[j] -= p[u] * q[np.uint32(items[j])]
-
-
-@njit(nogil=True, cache=True)
-def _subtract_levels(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    user_level: np.ndarray,
-    item_level: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    for u in range(len(indptr) - 1):
-        for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
-            out[j] = values[j] - user_level[u] - item_level[np.uint32(items[j])]
+def _subtract_factor(users: np.ndarray, items: np.ndarray, p: np.ndarray, q: np.ndarray, left: np.ndarray) -> None:
+    for j in range(len(users)):
+        left[j] -= p[users[j]] * q[items[j]]
 
 
 @njit(nogil=True, cache=True)
 def _levels(
-    indptr: np.ndarray,
+    users: np.ndarray,
     items: np.ndarray,
     values: np.ndarray,
     damping: float,
@@ -210,22 +200,22 @@ def _levels(
         mean += value
     mean /= max(len(values), 1)
     of_user, of_item = np.zeros(n), np.zeros(m)
-    sums, counts = np.zeros(m), np.zeros(m)
-    for i in items:
-        counts[i] += 1.0
+    by_user, by_item = np.full(n, damping), np.full(m, damping)
+    for j in range(len(values)):
+        by_user[users[j]] += 1.0
+        by_item[items[j]] += 1.0
+    user_sum, item_sum = np.empty(n), np.empty(m)
     for _ in range(_LEVEL_ROUNDS):
+        item_sum[:] = 0.0
+        for j in range(len(values)):
+            item_sum[items[j]] += values[j] - mean - of_user[users[j]]
         for i in range(m):
-            sums[i] = 0.0
+            of_item[i] = item_sum[i] / max(by_item[i], 1.0)
+        user_sum[:] = 0.0
+        for j in range(len(values)):
+            user_sum[users[j]] += values[j] - mean - of_item[items[j]]
         for u in range(n):
-            for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
-                sums[np.uint32(items[j])] += values[j] - mean - of_user[u]
-        for i in range(m):
-            of_item[i] = sums[i] / max(counts[i] + damping, 1.0)
-        for u in range(n):
-            total = 0.0
-            for j in range(np.uint64(indptr[u]), np.uint64(indptr[u + 1])):
-                total += values[j] - mean - of_item[np.uint32(items[j])]
-            of_user[u] = total / max(indptr[u + 1] - indptr[u] + damping, 1.0)
+            of_user[u] = user_sum[u] / max(by_user[u], 1.0)
     for u in range(n):
         user_level[u] = of_user[u]
     for i in range(m):

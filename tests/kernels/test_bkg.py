@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from kernel_data import matrix_of, movielens_100k
+from kernel_data import matrix_of, movielens_100k, split
 
 from kgather.errors import InputError
 from kgather.udfs.bkg import gather
@@ -204,8 +204,11 @@ def test_numpy_whole_numbers_are_welcome() -> None:
 
 @pytest.mark.parametrize(("k", "published"), [(3, 0.0216), (5, 0.0301), (10, 0.0425)])
 def test_armse_on_movielens(data_dir, k: int, published: float) -> None:
+    """Plain Funk factors of 80% of the ratings, three splits, twenty runs on each."""
     ratings, n, m = movielens_100k(data_dir)
-    vectors = learn(matrix_of(ratings, n, m), solver="funk").user_factors
-    errors = [armse(vectors, gather(vectors, k, seed=seed)) for seed in range(20)]
+    errors = []
+    for seed in range(3):
+        vectors = learn(matrix_of(split(ratings, seed)[0], n, m), solver="funk").user_factors
+        errors.append([armse(vectors, gather(vectors, k, seed=run)) for run in range(20)])
     assert np.mean(errors) == pytest.approx(published, rel=0.1)
-    assert max(errors) - min(errors) < 0.1 * np.mean(errors)
+    assert np.std(errors, axis=1).max() < 0.05 * np.mean(errors)
