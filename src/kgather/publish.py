@@ -22,6 +22,7 @@ from kgather.verify import verify_release
 
 LOADED = "kgather_loaded"
 MEMORY_LIMIT = "2GB"
+_NEW, _WORKSPACE = ".new-kgather-", ".kgather-"
 
 Report = Callable[[str, int, int], None]
 Warn = Callable[[str], None]
@@ -55,9 +56,11 @@ def publish(
 
     Raises InputError where input or settings cannot be published, PromiseError where a check of the audit failed.
     """
-    check_target(target, force=force)
+    target = target.resolve()
+    check_target(target, inputs, force=force)
     if keep_work is not None:
-        _check_keep_work(keep_work, force=force)
+        keep_work = keep_work.resolve()
+        _check_keep_work(keep_work, target, force=force)
     if settings.k == 1:
         warn("k = 1 gives no anonymity: every user may stand alone in this release.")
     umask = os.umask(0o077)
@@ -76,53 +79,61 @@ def publish(
     except (OSError, duckdb.Error) as error:
         if DISK_FULL not in str(error):
             raise
-        where = target.absolute().parent
-        msg = f"the disk of {where} is full, nothing was written. Free some space or give another --out."
+        msg = f"the disk of {target.parent} is full, nothing was written. Free some space or give another --out."
         raise KgatherError(msg) from None
     finally:
         os.umask(umask)
     return Published(target, audit, kept)
 
 
-def check_target(target: Path, *, force: bool) -> None:
-    """Refuse, before any work, a target that could not be written in the end."""
+def check_target(target: Path, inputs: Sequence[str] = (), *, force: bool) -> None:
+    """Refuse, before any work, a target that could not be written in the end, or whose replacement would hurt."""
     if target.exists() and not target.is_dir():
         msg = f"{target} is a file. A release is a folder: give another --out."
         raise InputError(msg)
     if target.is_dir() and any(target.iterdir()) and not force:
         msg = f"{target} exists and is not empty. Give another --out, or --force to replace it."
         raise InputError(msg)
-    parent = target.absolute().parent
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=parent):
-            pass
-    except OSError as error:
-        msg = f"{parent} cannot be written to ({error.strerror}). Give another --out."
-        raise InputError(msg) from None
+    if target in (*Path.cwd().parents, Path.cwd()):
+        msg = f"{target} is where you are: a release is a folder of its own. Give another --out."
+        raise InputError(msg)
+    for given in inputs:
+        if target in Path(given).resolve().parents:
+            msg = f"{given} lies in {target}, which would be replaced. Give another --out."
+            raise InputError(msg)
+    _check_folder(target.parent, "--out")
 
 
-def _check_keep_work(folder: Path, *, force: bool) -> None:
+def _check_keep_work(folder: Path, target: Path, *, force: bool) -> None:
+    if target == folder or target in folder.parents:
+        msg = f"{folder} lies in the release, and the working database holds what must not leave. Give another --keep-work."
+        raise InputError(msg)
     if (folder / "work.duckdb").exists() and not force:
         msg = f"{folder / 'work.duckdb'} exists. Give another --keep-work, or --force to replace it."
         raise InputError(msg)
+    _check_folder(folder, "--keep-work")
+
+
+def _check_folder(folder: Path, option: str) -> None:
+    """Make a folder that does not exist, and try whether it can be written to."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        msg = f"{folder} cannot be written to ({error.strerror}). Give another --keep-work."
+        msg = f"{folder} cannot be written to ({error.strerror}). Give another {option}."
         raise InputError(msg) from None
 
 
 @contextmanager
 def _workspace(target: Path) -> Iterator[pipeline.Workspace]:
     """A private folder beside the target, gone afterwards; those that killed runs left behind go first."""
-    parent = target.absolute().parent
-    _sweep(parent)
-    folder = Path(tempfile.mkdtemp(prefix=".kgather-", dir=parent))
-    with (folder / "lock").open("w") as lock:
+    _sweep(target.parent)
+    new = Path(tempfile.mkdtemp(prefix=_NEW, dir=target.parent))
+    with (new / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        # Under this name another run may sweep it, and finds it locked.
+        folder = new.rename(new.with_name(new.name.replace(_NEW, _WORKSPACE, 1)))
         try:
             yield pipeline.Workspace(folder)
         finally:
@@ -130,7 +141,7 @@ def _workspace(target: Path) -> Iterator[pipeline.Workspace]:
 
 
 def _sweep(parent: Path) -> None:
-    for lock in parent.glob(".kgather-*/lock"):
+    for lock in parent.glob(f"{_WORKSPACE}*/lock"):
         with lock.open("w") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import re
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -109,20 +107,20 @@ def write_release(folder: Path, marts_database: Path, audit: Audit) -> None:
 
 def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:
     """Give a finished folder its final name, in one step. Raises InputError where the name was taken meanwhile."""
-    if not target.exists():
-        folder.rename(target)
+    if not target.exists() or not any(target.iterdir()):
+        folder.rename(target)  # over an empty folder, too
         return
-    if any(target.iterdir()) and not replace:
+    if not replace:
         msg = f"{target} was filled by somebody else meanwhile; nothing was written there."
         raise InputError(msg)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
-    target.rename(aside)
+    # Beside the new one, and gone with the workspace.
+    replaced = folder.with_name("replaced")
+    target.rename(replaced)
     try:
         folder.rename(target)
     except OSError:
-        aside.rename(target)
+        replaced.rename(target)
         raise
-    shutil.rmtree(aside)
 
 
 def _sha256(file: Path) -> str:

@@ -168,3 +168,31 @@ def test_dbt_path_is_a_dbt_package() -> None:
     assert (folder / "dbt_project.yml").is_file()
     assert (folder / "models").is_dir()
     assert (folder / "sql").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--out", "."], "is where you are"),
+        (["--out", "given", "--force"], "lies in"),
+        (["--out", "release", "--keep-work", "release"], "must not leave"),
+        (["--out", "release", "--keep-work", "release/work"], "must not leave"),
+    ],
+)
+def test_places_that_would_do_harm(sample: Path, tmp_path: Path, options: list[str], told: str) -> None:
+    given = tmp_path / "given" / "ratings.csv"
+    given.parent.mkdir()
+    given.write_bytes(sample.read_bytes())
+    run = kgather("publish", given, "--k", 5, "--force", *options, cwd=tmp_path)
+    assert run.returncode == 2
+    assert told in run.stderr
+    assert left_behind(tmp_path) == ["given"]
+    assert left_behind(tmp_path / "given") == ["ratings.csv"]
+
+
+def test_an_empty_folder_and_a_link_may_be_the_target(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    assert kgather("publish", sample, "--k", 5, "--out", tmp_path / "link").returncode == 0
+    assert (tmp_path / "folder" / "audit.json").exists()
+    assert left_behind(tmp_path) == ["folder", "link"]
