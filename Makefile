@@ -22,7 +22,7 @@ demo: setup  ## publish the made-up sample at k = 5 into demo-release/
 	$(BIN)/kgather publish examples/ratings.csv --k 5 --out demo-release --force
 
 test: setup lint  ## run the linters and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .
@@ -40,3 +40,4 @@ bench-setup: setup
 
 clean:  ## remove what make made
 	rm -rf .venv demo-release target logs
+	find . -name '__pycache__' -type d -prune -exec rm -rf {} +

@@ -68,6 +68,8 @@ def build(
     arguments = [
         "--no-send-anonymous-usage-stats",
         "--no-version-check",
+        "--no-partial-parse",
+        "--no-write-json",
         "--log-level", "info" if verbose else "none",
         "--log-level-file", "none",
         "--log-path", str(workspace.folder / "logs"),

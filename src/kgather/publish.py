@@ -106,7 +106,7 @@ def check_target(target: Path, inputs: Sequence[str] = (), *, force: bool) -> No
 
 def _check_keep_work(folder: Path, target: Path, *, force: bool) -> None:
     if target == folder or target in folder.parents:
-        msg = f"{folder} lies in the release, and the working database holds what must not leave. Give another --keep-work."
+        msg = f"{folder} lies in the release: the secret map would go out with it. Give another --keep-work."
         raise InputError(msg)
     if (folder / "work.duckdb").exists() and not force:
         msg = f"{folder / 'work.duckdb'} exists. Give another --keep-work, or --force to replace it."

@@ -150,12 +150,13 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_data_takes_no_quadratic_time(name: str) -> None:
-    n, k = 60_000, 5
+    # No claim of speed: at this size a quadratic kernel takes hundreds of times as long as on good data.
+    n, k = 240_000, 5
     rng = np.random.default_rng(0)
-    usual = min(_seconds(rng.standard_normal((n, 4)), k) for _ in range(3))
+    usual = _seconds(rng.standard_normal((n, 4)), k)
     points = BAD[name](n, rng).astype(np.float32)
     _check_promises(gather(points, k, tries=5), n, k)
-    assert _seconds(points, k) <= 4 * usual + 0.1, "bad data should cost about what other data costs"
+    assert _seconds(points, k) <= 20 * usual
 
 
 def _seconds(points: np.ndarray, k: int) -> float:
