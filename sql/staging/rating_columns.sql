@@ -12,8 +12,12 @@ Returns {user, item, rating, time, source, line, raw, problem}: the quoted colum
     'item': ['item_id', 'itemid', 'item', 'movie_id', 'movieid', 'movie', 'product_id', 'productid', 'book_id', 'isbn'],
     'rating': ['rating', 'score', 'stars', 'rate', 'value'],
     'time': ['rated_at', 'timestamp', 'time', 'date', 'created_at'],
-    'source': ['source'], 'line': ['line'], 'raw': ['raw'], 'problem': ['problem'],
   } %}
+  {#- Where a row came from and what is wrong with it, only the command line's loaders know. -#}
+  {% set loaders_own = ['source', 'line', 'raw', 'problem'] %}
+  {% for role in loaders_own %}
+    {% do usual.update({role: [role] if relation.identifier == 'kgather_loaded' else []}) %}
+  {% endfor %}
   {% set named = {
     'user': var('user_column'), 'item': var('item_column'),
     'rating': var('rating_column'), 'time': var('time_column'),

@@ -33,7 +33,8 @@ class Workspace:
 
     def write_profile(self, memory_limit: str) -> None:
         """Write the dbt profile: a working database, and beside it one that holds only the marts."""
-        settings = {
+        # Not as settings, which the adapter sets anew for each model: a directory in use cannot be set.
+        config = {
             "memory_limit": memory_limit,
             "temp_directory": str(self.spill),
             "preserve_insertion_order": True,
@@ -43,7 +44,7 @@ class Workspace:
             "path": str(self.work_database),
             "attach": [{"path": str(self.marts_database), "alias": "marts"}],
             "threads": 1,
-            "settings": settings,
+            "config_options": config,
         }
         profile = {"kgather": {"target": "publish", "outputs": {"publish": output}}}
         (self.folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")

@@ -45,7 +45,8 @@ def learn_preferences(
         rank=int(rank),
         seed=int(seed),
         threads=int(threads) or os.cpu_count() or 1,
-        scale=(low, high),
+        # Ratings that are all the same span no scale.
+        scale=(low, high) if low < high else None,
         progress=reporter("preferences"),
         **options,
     )

@@ -122,3 +122,29 @@ def test_real_data(publish_to, data_dir: Path, file: str, users: int, items: int
     counts = publish_to(data_dir / file, k=10).audit.counts
     assert (counts["users"], counts["items"], counts["staged_rows"]) == (users, items, staged_rows)
     assert counts["groups"] <= users // 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "k"),
+    [
+        ([(u, i, 5) for u in range(9) for i in range(4)], 3),  # ratings that all say the same
+        ([(1, 1, 3)], 1),
+        ([(u, 1, u % 5) for u in range(12)], 12),
+        ([(u, u, 1 + u % 5) for u in range(12)], 3),  # items that nobody else rated
+        ([(2**62 + u, 2**61 + i, u * i % 7 - 3.5) for u in range(12) for i in range(5)], 3),
+    ],
+)
+def test_poor_input_is_published_all_the_same(publish_to, tmp_path: Path, rows: list[tuple], k: int) -> None:
+    file = write(tmp_path, [",".join(map(str, row)) for row in rows], header="user,item,rating")
+    published = publish_to(file, k=k)
+    assert published.audit.passed
+    assert published.audit.counts["users"] == len({user for user, *_ in rows})
+
+
+def test_columns_of_a_files_own_do_not_matter(publish_to, tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        [f"{line},web,none,x" for line in many()],
+        header=f"{HEADER},source,problem,line",
+    )
+    assert publish_to(file, k=3).audit.counts["rejected_rows"] == 0
