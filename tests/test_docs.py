@@ -1,6 +1,7 @@
 """The docs say all there is, and what they say runs."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import typer
 import yaml
 
 from kgather.cli.app import app
+from kgather.udfs.als import AlsOptions
+from kgather.udfs.funk import FunkOptions
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -87,3 +90,8 @@ def test_every_option_is_documented(command: str, option: str) -> None:
     text = page("command-line.md")
     assert f"kgather {command}" in text
     assert re.search(rf"{option}(?![\w-])", text)
+
+
+@pytest.mark.parametrize("option", [field.name for kind in (AlsOptions, FunkOptions) for field in fields(kind)])
+def test_every_option_of_a_solver_is_documented(option: str) -> None:
+    assert f"`{option}`" in page("choices.md")

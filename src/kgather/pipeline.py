@@ -77,8 +77,8 @@ def build(
         "build",
         "--project-dir", str(dbt_path()),
         "--profiles-dir", str(workspace.folder),
+        "--target", "publish",
         "--target-path", str(workspace.folder / "target"),
-        "--exclude", "resource_type:seed",
         "--vars", json.dumps({**variables, "release_database": "marts"}),
     ]  # fmt: skip
     callbacks = [_finished_nodes(on_node)] if on_node else []

@@ -1,13 +1,11 @@
 """What a publication is asked for: validated once, then handed to dbt as vars."""
 
 import re
-from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from kgather.dbt_package import dbt_path
 from kgather.errors import InputError
 from kgather.validation import validated
 
@@ -93,9 +91,3 @@ def _assigned(assignments: list[str]) -> dict[str, Any]:
             msg = f"--set {name}: {text!r} is not a value in YAML."
             raise InputError(msg) from None
     return values
-
-
-def project_vars() -> dict[str, Any]:
-    """Return the vars of the dbt project with their defaults."""
-    project = yaml.safe_load(Path(dbt_path() / "dbt_project.yml").read_text(encoding="utf-8"))
-    return dict(project["vars"]["kgather"])
