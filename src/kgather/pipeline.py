@@ -14,10 +14,12 @@ import yaml
 from kgather.dbt_package import dbt_path
 from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError
 
-# What SQL models raise with error() when the input cannot be published.
-_REFUSAL = re.compile(r"kgather refuses the input: (.*)", re.DOTALL)
-# How an InputError raised inside a Python model looks in dbt's message.
-_KERNEL_REFUSAL = re.compile(r"(?:kgather\.errors\.)?InputError: (.*)", re.DOTALL)
+# How errors meant for people look in dbt's messages: raised by SQL models with error(), or inside Python models.
+_MEANT_FOR_PEOPLE = (
+    (re.compile(r"kgather refuses the input: (.*)", re.DOTALL), InputError),
+    (re.compile(r"(?:kgather\.errors\.)?InputError: (.*)", re.DOTALL), InputError),
+    (re.compile(r"(?:kgather\.errors\.)?PromiseError: (.*)", re.DOTALL), PromiseError),
+)
 
 NodeListener = Callable[[str, int, int], None]
 
@@ -128,10 +130,10 @@ def _as_error(outcome: Any) -> BaseException:
         message = str(result.message)
         if DISK_FULL in message:
             return OSError(errno.ENOSPC, DISK_FULL)
-        for pattern in (_REFUSAL, _KERNEL_REFUSAL):
-            refusal = pattern.search(message)
-            if refusal:
-                return InputError(refusal[1].strip())
+        for pattern, kind in _MEANT_FOR_PEOPLE:
+            told = pattern.search(message)
+            if told:
+                return kind(told[1].strip())
     failed_tests = [result.node.name for result in failures if result.status == "fail"]
     broken = [result for result in failures if result.status == "error"]
     if failed_tests and not broken:

@@ -90,5 +90,5 @@ def _check_partition(groups: np.ndarray, users: int, k: int) -> None:
     """Whatever the method: each user in exactly one group, each group large enough."""
     sizes = np.bincount(groups)
     if groups.shape != (users,) or groups.min() < 0 or sizes.min() < k:
-        msg = f"The groups do not hold: the smallest of {sizes.size} has {sizes.min()} of at least {k} users."
+        msg = f"the groups do not hold: the smallest of {sizes.size} has {sizes.min()} of at least {k} users."
         raise PromiseError(msg)

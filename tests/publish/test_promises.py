@@ -1,0 +1,42 @@
+"""A release is written only when every promise is kept: what is broken on purpose leaves nothing behind."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kgather import publish as publishing
+from kgather import steps
+from kgather.errors import PromiseError
+from kgather.loaders import LoadOptions
+from kgather.publish import publish
+from kgather.release import Check
+from kgather.settings import PublishSettings
+
+
+def attempt(sample: Path, folder: Path) -> str:
+    """Publish, see the promise broken, and return what was said."""
+    with pytest.raises(PromiseError) as broken:
+        publish([str(sample)], folder / "release", PublishSettings(k=5), LoadOptions(), keep_work=folder / "work")
+    assert sorted(path.name for path in folder.rglob("*")) == ["work"]
+    return str(broken.value)
+
+
+def test_a_method_that_leaves_a_user_alone(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(vectors: np.ndarray, k: int, **_: int) -> np.ndarray:
+        groups = (np.arange(len(vectors)) // k).astype(np.int32)
+        groups[0] = groups.max() + 1
+        return groups
+
+    monkeypatch.setitem(steps._METHODS, "bkg", careless)
+    assert "has 1 of at least 5 users" in attempt(sample, tmp_path)
+
+
+def test_ids_that_give_people_away(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "random_pseudonyms", lambda count: [f"user-{user + 1:04d}" for user in range(count)])
+    assert "kgather__audit_promises_are_kept" in attempt(sample, tmp_path)
+
+
+def test_files_that_do_not_hold_what_they_should(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "verify_release", lambda *_: (Check("k-anonymity", 5, 4, False),))
+    assert "k-anonymity: promised 5, measured 4" in attempt(sample, tmp_path)
