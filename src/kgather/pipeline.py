@@ -5,7 +5,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def build(
     ]  # fmt: skip
     callbacks = [_finished_nodes(on_node)] if on_node else []
     # dbt writes to standard output, where only results belong.
-    with _output_to(None if verbose else os.devnull):
+    with _output_to(None if verbose else os.devnull), _without_environment("DBT_"):
         try:
             outcome = dbtRunner(callbacks=callbacks).invoke(arguments)
         finally:
@@ -104,20 +105,22 @@ def _finished_nodes(on_node: NodeListener) -> Callable[[Any], None]:
     return hear
 
 
-class _output_to:  # noqa: N801 - reads as a function, like contextlib's
+@contextmanager
+def _output_to(path: str | None) -> Iterator[None]:
     """Send standard output to a file for a while, or to standard error where none is given."""
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(stack.enter_context(Path(path).open("w")) if path else sys.stderr))
+        yield
 
-    def __init__(self, path: str | None) -> None:
-        self._path = path
 
-    def __enter__(self) -> None:
-        self._stdout = sys.stdout
-        sys.stdout = Path(self._path).open("w") if self._path else sys.stderr
-
-    def __exit__(self, *_: object) -> None:
-        if self._path:
-            sys.stdout.close()
-        sys.stdout = self._stdout
+@contextmanager
+def _without_environment(prefix: str) -> Iterator[None]:
+    """Hide variables that are meant for the user's own dbt projects: they would choose, sample or store for ours."""
+    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(prefix)}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def _as_error(outcome: Any) -> BaseException:

@@ -13,8 +13,17 @@ import pytest
 KGATHER = [sys.executable, "-c", "from kgather.cli import main; main()"]
 
 
-def kgather(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run([*KGATHER, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False)
+def kgather(
+    *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*KGATHER, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ | (env or {}),
+        check=False,
+    )
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -45,8 +54,11 @@ def test_publishes_and_prints_the_audit(sample: Path, tmp_path: Path) -> None:
 
 
 def test_k_of_one_is_warned_of(sample: Path, tmp_path: Path) -> None:
-    run = kgather("publish", sample, "--k", 1, "--out", tmp_path / "release")
+    # What is set for dbt projects of the user's own does not matter here.
+    for_other_projects = {"DBT_TARGET": "prod", "DBT_EMPTY": "1", "DBT_WARN_ERROR": "1", "DBT_PROFILES_DIR": "/none"}
+    run = kgather("publish", sample, "--k", 1, "--out", tmp_path / "release", env=for_other_projects)
     assert run.returncode == 0, run.stderr
+    assert "240 users in 240 groups" in run.stdout
     assert "WARNING: k = 1 gives no anonymity" in run.stderr
 
 

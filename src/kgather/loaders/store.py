@@ -43,6 +43,7 @@ class RatingsTable:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: str) -> None:
         self._con = con
+        self._schema_name = schema
         self._schema = identifier(schema)
         self._loading = f"{self._schema}.{identifier('__kgather_loading')}"
         self.id_types: dict[IdRole, IdType] = {"user": "BIGINT", "item": "BIGINT"}
@@ -92,8 +93,7 @@ class RatingsTable:
         kind = first_row(
             self._con,
             "select table_type from information_schema.tables where table_catalog = current_database() "
-            f"and table_schema = {literal(self._schema[1:-1].replace(chr(34) * 2, chr(34)))} "
-            "and table_name = 'ratings'",
+            f"and table_schema = {literal(self._schema_name)} and table_name = 'ratings'",
         )
         if kind is not None:
             self._con.execute(f"drop {'view' if kind[0] == 'VIEW' else 'table'} {self._schema}.ratings")
