@@ -6,6 +6,9 @@ import numpy as np
 
 # Whole numbers up to here are exact in every reader, JSON and spreadsheets too.
 _EXACT_INTEGERS = 53
+# Pseudonyms have neither digits nor vowels, so that no number and hardly a name stands in one by chance: whoever
+# searches a release for original ids finds none.
+_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
 
 
 def random_group_ids(count: int) -> np.ndarray:
@@ -17,9 +20,9 @@ def random_group_ids(count: int) -> np.ndarray:
 
 
 def random_pseudonyms(count: int) -> list[str]:
-    """Return `count` distinct random pseudonyms of 32 hexadecimal digits."""
-    digits = os.urandom(16 * count).hex()
-    pseudonyms = [digits[start : start + 32] for start in range(0, len(digits), 32)]
+    """Return `count` distinct random pseudonyms of 32 letters, 128 bits each."""
+    letters = os.urandom(16 * count).hex().translate(_LETTERS)
+    pseudonyms = [letters[start : start + 32] for start in range(0, len(letters), 32)]
     return pseudonyms if len(set(pseudonyms)) == count else random_pseudonyms(count)
 
 
