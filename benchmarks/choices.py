@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 from harness import RESULTS, machine
 
-from kgather.loaders import LoadOptions
+from kgather.loaders import LoadOptions, load
 from kgather.publish import publish
 from kgather.settings import PublishSettings
 
@@ -52,8 +52,6 @@ class Measured:
 def split(file: Path, folder: Path, seed: int) -> tuple[Path, list[tuple]]:
     """Write four fifths of the ratings to a file; return it and the rest."""
     with duckdb.connect() as con:
-        from kgather.loaders import load
-
         load(con, [str(file)], LoadOptions())
         rows = con.sql("select user_id, item_id, rating from loaded.ratings order by all").fetchall()
     order = np.random.default_rng(seed).permutation(len(rows))

@@ -136,26 +136,6 @@ def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     return Preferences(parts[0], parts[1], parts[2], parts[3])
 
 
-def user_vectors(
-    batches: pa.Table | Iterable[pa.RecordBatch], code: str = "code", vector: str = "factor"
-) -> np.ndarray:
-    """The users' vectors, float32[n, d], from a column of codes (0..n-1, each once, any order) and one of lists.
-
-    Where there is a column 'side', only the rows of 'user' count. Raises InputError as `from_table`.
-    """
-    if isinstance(batches, pa.Table):
-        batches = batches.to_batches()
-    users = (_users_only(batch) for batch in batches)
-    code_of, rows = _read(users, {code: codes, vector: vectors})
-    return np.ascontiguousarray(rows[_order(code_of, "user")])
-
-
-def _users_only(batch: pa.RecordBatch) -> pa.RecordBatch:
-    if "side" not in batch.schema.names:
-        return batch
-    return batch.filter(pa.array(texts(batch.column("side"), "side") == "user", pa.bool_()))
-
-
 def _order(code: np.ndarray, side: str) -> np.ndarray:
     """The places of the codes 0, 1, 2 ..."""
     count = len(code)

@@ -1,7 +1,7 @@
 {#- What the package does before the first model: checks its vars, and creates its SQL macros in the target. -#}
 {% macro on_run_start() %}
   {% if execute %}
-    {% if flags.WHICH in ('run', 'build', 'compile', 'show') %}{{ kgather.check_vars() }}{% endif %}
+    {% if flags.WHICH in ('run', 'build') %}{{ kgather.check_vars() }}{% endif %}
     {% do run_query(kgather.ddl()) %}
   {% endif %}
 {% endmacro %}

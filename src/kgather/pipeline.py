@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +108,7 @@ def _finished_nodes(on_node: NodeListener) -> Callable[[Any], None]:
 @contextmanager
 def _output_to(path: str | None) -> Iterator[None]:
     """Send standard output to a file for a while, or to standard error where none is given."""
-    with ExitStack() as stack:
-        stack.enter_context(redirect_stdout(stack.enter_context(Path(path).open("w")) if path else sys.stderr))
+    with Path(path).open("w") if path else nullcontext(sys.stderr) as stream, redirect_stdout(stream):
         yield
 
 

@@ -57,7 +57,7 @@ def publish(
     Raises InputError where input or settings cannot be published, PromiseError where a check of the audit failed.
     """
     target = target.resolve()
-    check_target(target, inputs, force=force)
+    _check_target(target, inputs, force=force)
     if keep_work is not None:
         keep_work = keep_work.resolve()
         _check_keep_work(keep_work, target, force=force)
@@ -86,7 +86,7 @@ def publish(
     return Published(target, audit, kept)
 
 
-def check_target(target: Path, inputs: Sequence[str] = (), *, force: bool) -> None:
+def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
     """Refuse, before any work, a target that could not be written in the end, or whose replacement would hurt."""
     if target.exists() and not target.is_dir():
         msg = f"{target} is a file. A release is a folder: give another --out."

@@ -37,6 +37,14 @@ join kgather__ratings as ratings using (group_id)
 """
 
 
+_NOT_PROMISED = [
+    "What a trained model carries over: predictions, and cells padded with them, come from item factors that all "
+    "users' ratings formed.",
+    "What the frame tells: every item that somebody rated is named, and a scale that was not declared ends at the "
+    "lowest and the highest rating given.",
+]
+
+
 @dataclass(frozen=True)
 class Check:
     """One line of an audit: what was checked, what was promised (None: nothing), what was measured."""
@@ -69,10 +77,7 @@ class Audit:
             "counts": dict(self.counts),
             "scale": dict(self.scale),
             "checks": [asdict(check) for check in self.checks],
-            "not_promised": [
-                "What a trained model carries over: predictions, and cells padded with them, come from item factors "
-                "that all users' ratings formed."
-            ],
+            "not_promised": _NOT_PROMISED,
         }
 
 
@@ -106,7 +111,10 @@ def write_release(folder: Path, marts_database: Path, audit: Audit) -> None:
 
 
 def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:
-    """Give a finished folder its final name, in one step. Raises InputError where the name was taken meanwhile."""
+    """Give a finished folder its final name, in one step; what it replaces is moved aside just before.
+
+    Raises InputError where the name was taken meanwhile.
+    """
     if not target.exists() or not any(target.iterdir()):
         folder.rename(target)  # over an empty folder, too
         return

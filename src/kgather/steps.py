@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from kgather.errors import PromiseError
 from kgather.progress import reporter
-from kgather.udfs import bkg, metric, preferences
+from kgather.udfs import bkg, preferences
 from kgather.udfs.group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.matrix import RatingMatrix
+from kgather.udfs.metric import comparison_vectors
 
 _BATCH_ROWS = 1 << 20
+_METHODS = {"bkg": bkg.gather}
 
 
 def learn_preferences(
@@ -68,7 +70,7 @@ def gather_users(
     the group ids. Raises InputError where the users are fewer than k, PromiseError where a method broke its promise.
     """
     learnt = preferences.from_table(factors.to_arrow_reader(_BATCH_ROWS))
-    vectors = _METRICS(learnt, metric)
+    vectors = comparison_vectors(learnt, metric)
     groups = _METHODS[method](vectors, int(k), tries=int(bisection_tries), seed=int(seed))
     _check_partition(groups, len(vectors), int(k))
     group_ids = random_group_ids(int(groups.max()) + 1)[groups]
@@ -80,10 +82,6 @@ def gather_users(
             "pseudonym": pa.array(random_pseudonyms(len(groups))),
         }
     )
-
-
-_METRICS = metric.comparison_vectors
-_METHODS = {"bkg": bkg.gather}
 
 
 def _check_partition(groups: np.ndarray, users: int, k: int) -> None:

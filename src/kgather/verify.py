@@ -22,7 +22,8 @@ def verify_release(folder: Path, k: int) -> tuple[Check, ...]:
 
     Raises InputError where the folder holds no release.
     """
-    files = ("groups", "members", "ratings" if (folder / "ratings.parquet").exists() else "group_vectors")
+    low_rank = not (folder / "ratings.parquet").exists() and (folder / "group_vectors.parquet").exists()
+    files = ("groups", "members", *(("item_vectors", "group_vectors") if low_rank else ("ratings",)))
     missing = [f"{name}.parquet" for name in files if not (folder / f"{name}.parquet").exists()]
     if missing or not (folder / DATABASE).exists():
         msg = f"{folder} is no release: {', '.join(missing or [DATABASE])} is missing."

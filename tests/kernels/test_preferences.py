@@ -6,7 +6,8 @@ import pytest
 from kernel_data import made_up, matrix_of
 
 from kgather.errors import InputError
-from kgather.udfs.preferences import Preferences, from_table, learn, to_table, user_vectors
+from kgather.udfs.arrow_columns import vectors
+from kgather.udfs.preferences import Preferences, from_table, learn, to_table
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +27,15 @@ def test_there_and_back_in_any_order(learnt: Preferences) -> None:
             assert np.array_equal(getattr(back, name), getattr(learnt, name))
             assert getattr(back, name).dtype == np.float32
             assert getattr(back, name).flags.c_contiguous
-    assert np.array_equal(user_vectors(shuffled), learnt.user_factors)
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 2)])
-def test_vectors_of_other_tables(kind: pa.DataType) -> None:
-    table = pa.table({"user_code": pa.array([1, 0, 2], pa.int64()), "vector": pa.array([[1, 2], [3, 4], [5, 6]], kind)})
-    expected = [[3, 4], [1, 2], [5, 6]]
-    assert user_vectors(table, "user_code", "vector").tolist() == expected
+def test_lists_of_every_kind_are_vectors(kind: pa.DataType) -> None:
+    rows = [[1, 2], [3, 4], [5, 6]]
+    column = pa.array(rows, kind)
+    assert vectors(column, "factor").tolist() == rows
     # a slice reads its own rows only
-    longer = pa.concat_tables([table.slice(1, 1), table])
-    assert user_vectors(longer.slice(1), "user_code", "vector").tolist() == expected
+    assert vectors(column.slice(1), "factor").tolist() == rows[1:]
 
 
 def _table(**changed: pa.Array) -> pa.Table:

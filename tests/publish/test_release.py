@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgather.publish import Published
+from kgather.verify import verify_release
 
 
 def rows(release: Path, name: str) -> list[dict]:
@@ -247,6 +248,16 @@ def test_low_rank_says_the_same_in_vectors(publish_to, released: Published, samp
     # Other names, the same ratings as in the release that writes every cell.
     in_full = sorted(row["rating"] for row in rows(released.folder, "ratings"))
     assert sorted(cells.values()) == pytest.approx(in_full, abs=1e-4)
+
+
+def test_vectors_are_verified_too(publish_to, sample: Path) -> None:
+    folder = publish_to(sample, k=5, cells="low_rank").folder
+    assert all(check.passed for check in verify_release(folder, 5))
+    items = pq.read_table(folder / "item_vectors.parquet")
+    pq.write_table(items.slice(1), folder / "item_vectors.parquet")
+    assert [check.check for check in verify_release(folder, 5) if not check.passed] == [
+        "rows in which item_vectors.parquet and release.duckdb differ"
+    ]
 
 
 def test_too_many_cells_become_vectors(publish_to, sample: Path) -> None:
