@@ -18,10 +18,10 @@ Two things are added, and neither shows on small or well-behaved data:
 import numpy as np
 from numba import njit
 
-from kgather.errors import InputError
 from kgather.udfs.hashing import keyed, mix, seed64
 from kgather.udfs.options import seed_number, whole
 from kgather.udfs.selection import kth_smallest
+from kgather.udfs.vectors import checked_vectors
 
 _SAMPLE_ABOVE = 4096
 _SAMPLE = 1024
@@ -40,39 +40,14 @@ def gather(vectors: np.ndarray, k: int, *, tries: int = 10, seed: int = 0) -> np
     Raises InputError if k or tries is no whole number >= 1, seed is none of 64 bits, there are fewer than k users,
     the vectors are no two-dimensional table with at least one column, or some are not finite.
     """
-    k = whole("k", k, 1)
     tries = whole("tries", tries, 1)
     seed = seed_number(seed)
-    vectors = np.asarray(vectors)
-    if vectors.ndim != 2 or vectors.shape[1] == 0 or vectors.dtype.kind not in "fiu":
-        shape = "x".join(str(side) for side in vectors.shape)
-        msg = f"the vectors must be numbers in rows of at least one column, not {vectors.dtype} {shape}"
-        raise InputError(msg)
-    n = len(vectors)
-    if n < k:
-        msg = f"{n} users are too few for groups of at least {k}"
-        raise InputError(msg)
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite and is counted below
-        rows = np.array(vectors, dtype=np.float32, order="C")
-    bad = _count_bad_rows(rows)
-    if bad:
-        msg = f"{bad} of {n} preference vectors hold a value that is not a finite number"
-        raise InputError(msg)
+    rows, k = checked_vectors(vectors, k)
+    n = len(rows)
     order = np.arange(n, dtype=np.int32)
     groups = np.empty(n, dtype=np.int32)
     _gather(rows, order, k, tries, seed64(seed), groups)
     return groups
-
-
-@njit(nogil=True, cache=True)
-def _count_bad_rows(rows: np.ndarray) -> int:
-    bad = 0
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            if not np.isfinite(rows[i, j]):
-                bad += 1
-                break
-    return bad
 
 
 @njit(nogil=True, cache=True)
