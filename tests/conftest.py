@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgather.loaders import LoadOptions
-from kgather.publish import Published, publish
+from kgather.publish import AttributesSource, Published, publish
 from kgather.settings import PublishSettings
 
 Publish = Callable[..., Published]
@@ -33,13 +33,20 @@ def sample() -> Path:
 def publish_to(tmp_path_factory: pytest.TempPathFactory) -> Publish:
     """Publish a file with settings given by name, into a new folder, the working database beside it."""
 
-    def run(source: Path, *, load: dict[str, str] | None = None, **settings: object) -> Published:
+    def run(
+        source: Path,
+        *,
+        load: dict[str, object] | None = None,
+        attributes: Path | None = None,
+        **settings: object,
+    ) -> Published:
         folder = tmp_path_factory.mktemp("publish")
         return publish(
             [str(source)],
             folder / "release",
             PublishSettings(**settings),
             LoadOptions(**(load or {})),
+            user_attributes=AttributesSource(str(attributes)) if attributes else None,
             keep_work=folder / "work",
         )
 

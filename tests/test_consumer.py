@@ -38,6 +38,16 @@ print(json.dumps({"kgather": kgather.__file__, "outcomes": outcomes}))
 """
 
 
+CUSTOMIZED = {
+    "method": "customized",
+    "user_attributes": "customers",
+    "level_column": "wanted",
+    "generalize": "ndgh",
+    "artifacts": [101, 102],
+    "personal_columns": ["age"],
+}
+
+
 class Outcome(NamedTuple):
     success: bool
     output: str
@@ -126,6 +136,13 @@ def outcomes(shop: Shop, checkout: Path, started: Path, tmp_path_factory: pytest
         "text_items": (
             str(shop.folder),
             ["build", "--target", "with_plugin", "--vars", json.dumps({"item_id_type": "varchar"})],
+        ),
+        "contradictions": with_vars(
+            method="gaussian_noise", generalize="dgh", hierarchy=[[[0, 2], [2, 5]], [[0, 5]]], solver="none"
+        ),
+        "customized": (
+            str(shop.folder),
+            ["build", "--target", "customized", "--vars", json.dumps(CUSTOMIZED)],
         ),
         "checkout": (str(checkout), ["build"]),
         "init_deps": (str(started), ["deps"]),
@@ -274,6 +291,31 @@ def test_all_wrong_values_are_told_at_once(outcomes: dict[str, Outcome]) -> None
         "scale is [min, max] or [min, max, step] with min below max and a step above 0, not [5, 1].",
     ):
         assert message in outcomes["wrong_values"].output
+
+
+def test_values_that_contradict_each_other_are_told_at_once(outcomes: dict[str, Outcome]) -> None:
+    assert not outcomes["contradictions"].success
+    for message in (
+        "method: gaussian_noise gives no k-anonymity",
+        "method: gaussian_noise has no groups to generalize",
+        "overlap",
+    ):
+        assert message in outcomes["contradictions"].output
+
+
+def test_levels_and_attributes_come_from_a_model(shop: Shop, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["customized"].success, outcomes["customized"].output
+    release = shop.folder / "release_customized.duckdb"
+    columns = query(release, "select column_name from duckdb_columns() where table_name = 'kgather__generalized'")
+    assert columns == [("group_id",), ("101",), ("102",), ("age",)]
+    sizes = query(
+        shop.folder / "work_customized.duckdb",
+        "select level, min(group_size) from int_kgather__user_levels join int_kgather__groups using (user_id) "
+        "join (select group_id, count(*) as group_size from int_kgather__groups group by group_id) using (group_id) "
+        "group by level order by level",
+    )
+    assert [level for level, _ in sizes] == [1, 5]
+    assert sizes[1][1] >= 5
 
 
 def test_text_items_and_the_plugin(shop: Shop, outcomes: dict[str, Outcome]) -> None:

@@ -1,5 +1,7 @@
 """What may be asked for on the command line is what the dbt project knows, with the same defaults."""
 
+import re
+
 import pytest
 import yaml
 from pydantic import ValidationError
@@ -7,6 +9,7 @@ from pydantic import ValidationError
 from kgather.dbt_package import dbt_path
 from kgather.errors import InputError
 from kgather.settings import PublishSettings
+from kgather.validation import validated
 
 # What a dbt user says of the model; the command line's loaders find it out.
 OF_THE_MODEL = {"ratings", "user_column", "item_column", "rating_column", "time_column", "item_id_type"}
@@ -36,19 +39,52 @@ def test_top_items_are_written_in_one_way(cells: str) -> None:
 @pytest.mark.parametrize(
     ("assignment", "told"),
     [
-        ("magic=1", "The vars are: k, method"),
+        ("magic=1", "The vars are: user_attributes"),
         ("seed", "takes VAR=VALUE"),
         ("seed=[", "not a value in YAML"),
         ("seed=-1", "seed: "),
         ("k=true", "k: "),
         ("scale=[5, 1]", "MIN less than MAX"),
         ("cells=top 0", "top N"),
-        ("homogenize=none", "homogenize: "),
+        ("homogenize=nothing", "homogenize: "),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(assignment: str, told: str) -> None:
     with pytest.raises(InputError, match=told.replace("[", r"\[")):
         PublishSettings.from_options({"k": 5}, [assignment])
+
+
+CONTRADICTIONS: list[tuple[dict, str]] = [
+    ({"cells": "low_rank", "homogenize": "pure"}, "low_rank goes with homogenize predicted"),
+    ({"method": "gaussian_noise"}, "--i-know-this-is-not-anonymous"),
+    ({"homogenize": "noise"}, "go together only"),
+    ({"homogenize": "none"}, "nothing to release"),
+    ({"method": "bokg"}, "--level-column"),
+    ({"level_column": "level", "user_attributes": "users"}, "bokg or customized"),
+    ({"personal_columns": ["age"]}, "--user-attributes"),
+    ({"personal_columns": ["age"], "user_attributes": "users"}, "set generalize to ndgh or dgh"),
+    ({"solver": "none"}, "learns nothing"),
+    ({"solver": "none", "homogenize": "microaggregated"}, "metric filled"),
+    ({"solver": "none", "homogenize": "microaggregated", "metric": "filled", "fill": "prediction"}, "fill prediction"),
+    ({"method": "epsilon", "block_size": 100}, "block_size"),
+    ({"sensitive_l": 2}, "sensitive_items or sensitive_columns"),
+    ({"sensitive_l": 2, "sensitive_items": [1], "sensitive_c": 1}, "sensitive_c"),
+    ({"sensitive_l": 2, "sensitive_items": [1], "sensitive_diversity": "recursive"}, "sensitive_c"),
+    ({"diversity_l": 2, "cells": "low_rank"}, "diversity_l"),
+    ({"diversity_b": 4}, "diversity_b"),
+    ({"method_options": {"rounds": 3}}, "bkg has no option 'rounds'"),
+    ({"method": "mdav", "method_options": {"leftovers": "lost"}}, "leftovers"),
+    ({"generalize": "dgh", "hierarchy": [[[0, 2], [2, 5]], [[0, 5]]]}, "overlap"),
+    ({"generalize": "dgh", "scale": (1, 10, 1)}, "no range covers"),
+    ({"artifacts": 0}, "artifacts: "),
+    ({"artifacts": []}, "artifacts: "),
+]
+
+
+@pytest.mark.parametrize(("settings", "told"), CONTRADICTIONS, ids=lambda part: part if isinstance(part, str) else None)
+def test_settings_that_contradict_each_other_are_refused(settings: dict, told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        validated(PublishSettings, {"k": 5, **settings})
 
 
 def test_settings_do_not_change() -> None:

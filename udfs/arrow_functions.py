@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from kgather.errors import InputError
-from kgather.udfs import bkg, metric, preferences
+from kgather.udfs import bkg, bounded_t_means, mdav, metric, preferences
 from kgather.udfs.matrix import RatingMatrix
+from kgather.udfs.refine import refine
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class ArrowFunction:
     compute: Callable[..., Any]
 
 
-def gather_vectors(users: pa.ChunkedArray, k: Any, tries: Any, seed: Any) -> pa.Array:
-    """A group number, int32, for each user of each list<struct<user_id, preference>>, by Bisecting K-Gather."""
-    return _for_each_list(_gather, users, k, tries, seed)
+def gather_vectors(users: pa.ChunkedArray, k: Any, method: Any, refined: Any, tries: Any, seed: Any) -> pa.Array:
+    """A group number, int32, for each user of each list<struct<user_id, preference>>."""
+    return _for_each_list(_gather, users, k, method, refined, tries, seed)
 
 
 def preference_vectors(ratings: pa.ChunkedArray, rank: Any, solver: Any, metric: Any, seed: Any) -> pa.Array:
@@ -61,8 +62,8 @@ def _as_lists(answers: list[pa.Array]) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.concat_arrays(answers))
 
 
-def _gather(users: pa.StructArray | None, k: int, tries: int, seed: int) -> pa.Array:
-    _check_options("kg_gather", p_k=k, p_tries=tries, p_seed=seed)
+def _gather(users: pa.StructArray | None, k: int, method: str, refined: bool, tries: int, seed: int) -> pa.Array:
+    _check_options("kg_gather", p_k=k, p_method=method, p_refine=refined, p_tries=tries, p_seed=seed)
     if not users:
         msg = f"kg_gather got no users; it needs at least p_k = {k}."
         raise InputError(msg)
@@ -74,9 +75,22 @@ def _gather(users: pa.StructArray | None, k: int, tries: int, seed: int) -> pa.A
             "who counts twice makes a group look larger than it is."
         )
         raise InputError(msg)
-    groups = bkg.gather(_matrix(users.field("preference")), k, tries=tries, seed=seed)
+    groups = _groups(_matrix(users.field("preference")), k, method, tries, seed)
+    if refined:
+        groups = refine(_matrix(users.field("preference")), groups, k, threads=os.cpu_count() or 1)
     names = np.random.default_rng().permutation(int(groups.max()) + 1) + 1
     return pa.array(names.astype(np.int32)[groups])
+
+
+def _groups(vectors: np.ndarray, k: int, method: str, tries: int, seed: int) -> np.ndarray:
+    if method == "bkg":
+        return bkg.gather(vectors, k, tries=tries, seed=seed)
+    if method == "mdav":
+        return mdav.gather(vectors, k, threads=os.cpu_count() or 1)
+    if method == "bounded_t_means":
+        return bounded_t_means.gather(vectors, k, seed=seed, threads=os.cpu_count() or 1)
+    msg = f"kg_gather: there is no p_method '{method}'; the methods are: bkg, mdav, bounded_t_means."
+    raise InputError(msg)
 
 
 def _learn(ratings: pa.StructArray | None, rank: int, solver: str, chosen_metric: str, seed: int) -> pa.Array:
@@ -146,7 +160,7 @@ def _check_present(function: str, row: str, rows: pa.StructArray, fields: tuple[
 FUNCTIONS = (
     ArrowFunction(
         "kg_gather_vectors",
-        ("STRUCT(user_id VARCHAR, preference FLOAT[])[]", "INTEGER", "INTEGER", "BIGINT"),
+        ("STRUCT(user_id VARCHAR, preference FLOAT[])[]", "INTEGER", "VARCHAR", "BOOLEAN", "INTEGER", "BIGINT"),
         "INTEGER[]",
         gather_vectors,
     ),

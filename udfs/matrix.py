@@ -53,6 +53,19 @@ class RatingMatrix:
         """The number of ratings."""
         return len(self.items)
 
+    def with_items(self, kept: np.ndarray) -> "RatingMatrix":
+        """The ratings of some items, under the same codes; users who rated none of them have none.
+
+        kept bool[n_items]. O(nnz) time and memory.
+        """
+        if kept.all():
+            return self
+        chosen = kept[self.items]
+        before = np.concatenate([[0], np.cumsum(chosen)])
+        return RatingMatrix(
+            self.n_users, self.n_items, before[self.indptr], self.items[chosen], self.values[chosen]
+        )
+
     def transpose(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same ratings by item: indptr int64[n_items + 1], users int32[nnz] ascending, values
         float32[nnz].

@@ -18,7 +18,8 @@ def make_options(kind: type[Options], given: Mapping[str, Any], owner: str) -> O
     allowed = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in given:
         if name not in allowed:
-            msg = f"{owner} has no option '{name}'; its options are: {', '.join(allowed)}"
+            told = f"its options are: {', '.join(allowed)}" if allowed else "it has none"
+            msg = f"{owner} has no option '{name}'; {told}"
             raise InputError(msg)
     return kind(**given)
 

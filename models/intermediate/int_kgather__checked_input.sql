@@ -1,5 +1,6 @@
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
-{% set cells = "items * greatest(users // " ~ var("k") ~ ", 1)" %}
+{% set rows = "users" if kgather.homogenize() == "noise" else "greatest(users // " ~ var("k") ~ ", 1)" %}
+{% set cells = "items * " ~ rows %}
 with counts as (
   select
     (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
@@ -26,6 +27,10 @@ with counts as (
       from {{ ref("int_kgather__rejected_ratings") }}
       where reason <> 'not rated' and reason not like 'user has fewer than %'
     ) as first_bad_row,
+    (
+      select count(user_id) - count(distinct user_id)
+      from {{ ref("stg_kgather__user_attributes") }}
+    ) as repeated_attributes,
     (select count(*) from {{ ref("int_kgather__users") }}) as users,
     (select count(*) from {{ ref("int_kgather__items") }}) as items
 )
@@ -47,12 +52,17 @@ select
         'kgather refuses the input: k = {{ var("k") }} is larger than the number of users, ' || users
         || '. Lower k or add users.'
       )
-    {% if var("homogenize") != "pure" and var("cells") | string in ("all", "rated") -%}
+    when repeated_attributes > 0
+      then error(
+        'kgather refuses the input: ' || repeated_attributes || ' users occur twice in {{ var("user_attributes") }}. '
+        || 'Give one row for each user.'
+      )
+    {% if kgather.homogenize() not in ("pure", "interval", "none") and var("cells") | string in ("all", "rated") -%}
     when {{ cells }} > {{ var("max_cells") }}
       then error(
         'kgather refuses the input: the release could have ' || {{ cells }} || ' cells, more than max_cells = '
-        || '{{ var("max_cells") }}. Release the vectors instead (cells: low_rank), fewer items (cells: top N), '
-        || 'or raise max_cells.'
+        || '{{ var("max_cells") }}. {{ "Release the vectors instead (cells: low_rank), fewer" if kgather.homogenize() == "predicted" else "Release fewer" }} items '
+        || '(cells: top N), or raise max_cells.'
       )
     {%- endif %}
     else read_rows

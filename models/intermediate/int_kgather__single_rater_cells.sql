@@ -1,4 +1,4 @@
-{{ config(materialized="view", enabled=var("homogenize") == "pure") }}
+{{ config(materialized="view", enabled=kgather.homogenize() == "pure") }}
 -- The cells whose mean is one person's own rating.
 select group_id, item_id
 from {{ ref("int_kgather__rated_cells") }}

@@ -1,9 +1,12 @@
 {% set groups = ref("kgather__groups") -%}
 {% set members = ref("kgather__members") -%}
-{% set ratings = ref("kgather__ratings") -%}
-{% set low_rank = var("cells") == "low_rank" -%}
-{% set cells = ref("kgather__group_vectors") if low_rank else ratings -%}
-{% set may_be_empty = var("homogenize") == "pure" and (var("single_rater") == "drop" or kgather.top_items() | trim) -%}
+{% set low_rank = kgather.is_low_rank() -%}
+{% set form = kgather.homogenize() -%}
+{% set cells = ref("kgather__group_vectors") if low_rank else ref("kgather__ratings") if kgather.has_cells() -%}
+{% set may_be_empty = form == "pure" and (var("single_rater") == "drop" or kgather.top_items() | trim) -%}
+{% set generalized = ref("kgather__generalized") if kgather.generalize() != "none" -%}
+{% set on_artifacts = kgather.gathers_on_artifacts() -%}
+{% set by_level = kgather.has_levels() or form == "noise" -%}
 -- What the release promises and what was measured, on the release itself wherever it can be. A null promise is
 -- none: the measure is there to be known.
 with class_sizes as (
@@ -16,6 +19,11 @@ with class_sizes as (
 
 input as (
   select * from {{ ref("int_kgather__checked_input") }}
+),
+
+gathered_users as (
+  select distinct user_code
+  from {{ ref("int_kgather__artifact_ratings" if on_artifacts else "int_kgather__users") }}
 ),
 
 scale as (
@@ -31,7 +39,7 @@ checks as (
   select
     1 as position,
     'k-anonymity: users in the smallest group' as "check",
-    {{ var("k") }} as promised,
+    {{ "null" if by_level else var("k") }} as promised,
     'at least' as comparison,
     (select min(members) from class_sizes) as measured
 
@@ -43,6 +51,7 @@ checks as (
     'exactly',
     (select count(*) from class_sizes where members <> group_size)
 
+  {% if cells -%}
   union all
   select
     3,
@@ -54,20 +63,22 @@ checks as (
     {% if not may_be_empty -%}
     + (select count(*) from {{ groups }} anti join {{ cells }} using (group_id))
     {%- endif %}
+  {%- endif %}
 
   union all
   select
     4,
-    'users of the input in exactly one group',
-    (select users from input),
+    'users {{ "with artifacts" if on_artifacts else "of the input" }} in exactly one group',
+    (select count(*) from gathered_users),
     'exactly',
     (
       select count(*)
       from (
-        select user_id
-        from {{ ref("int_kgather__groups") }}
-        semi join {{ ref("int_kgather__users") }} using (user_id)
-        group by user_id
+        select users.user_id
+        from {{ ref("int_kgather__groups") }} as groups
+        join {{ ref("int_kgather__users") }} as users using (user_id)
+        semi join gathered_users using (user_code)
+        group by users.user_id
         having count(*) = 1
       )
     )
@@ -75,8 +86,8 @@ checks as (
   union all
   select
     5,
-    'pseudonyms, one for each user of the input',
-    (select users from input),
+    'pseudonyms, one for each user of the release',
+    (select count(*) from gathered_users),
     'exactly',
     (select count(distinct pseudonym) from {{ members }})
 
@@ -101,7 +112,7 @@ checks as (
       where user_id in (select cast(group_id as varchar) from {{ groups }})
     )
 
-  {% if not low_rank -%}
+  {% if cells and not low_rank -%}
   union all
   select
     8,
@@ -110,13 +121,13 @@ checks as (
     'exactly',
     (
       select count(*)
-      from {{ ratings }}
+      from {{ cells }}
       where rating is null
         or not isfinite(rating)
         or rating not between (select scale_min from scale) and (select scale_max from scale)
     )
   {%- endif %}
-  {% if var("homogenize") == "pure" %}
+  {% if form == "pure" %}
   union all
   select
     9,
@@ -125,10 +136,176 @@ checks as (
     'exactly',
     (
       select count(*)
-      from {{ ratings }} as released
+      from {{ cells }} as released
       join {{ ref("int_kgather__rated_cells") }} as rated using (group_id, item_id)
       where rated.raters = 1 and released.rating = rated.rating
     )
+  {%- endif %}
+
+  {% if by_level -%}
+  union all
+  select
+    10,
+    'users in a group smaller than they ask for',
+    {{ "null" if form == "noise" else 0 }},
+    'exactly',
+    (
+      select count(*)
+      from {{ ref("int_kgather__user_levels") }} as levels
+      join {{ ref("int_kgather__groups") }} as groups using (user_id)
+      join class_sizes on class_sizes.group_id = groups.group_id
+      where class_sizes.members < levels.level
+    )
+
+  union all
+  select
+    11,
+    'users who stand alone',
+    null,
+    'exactly',
+    (select count(*) from class_sizes where members = 1)
+  {%- endif %}
+
+  {% if on_artifacts -%}
+  union all
+  select
+    12,
+    'users set aside: they rated none of the artifacts',
+    null,
+    'exactly',
+    (select users from input) - (select count(*) from gathered_users)
+  {%- endif %}
+
+  {% if generalized -%}
+  union all
+  select
+    13,
+    'k-anonymity: rows in the smallest class of the generalized table',
+    {{ "null" if by_level else var("k") }},
+    'at least',
+    (
+      select min(class_size)
+      from (
+        select count(*) as class_size
+        from {{ generalized }}
+        group by
+          {%- for artifact in kgather.artifact_ids(ref("int_kgather__artifact_items")) %}
+          {{ ", " if not loop.first }}{{ kgather.quoted_name(artifact) }}
+          {%- endfor %}
+      )
+    )
+
+  union all
+  select
+    14,
+    'rows of the generalized table, one for each user of the release',
+    (select count(*) from gathered_users),
+    'exactly',
+    (select count(*) from {{ generalized }})
+
+  {% if var("personal_columns") -%}
+  union all
+  select
+    15,
+    'rows with the rarest combination of personal attributes',
+    null,
+    'at least',
+    (
+      select min(rows_alike)
+      from (
+        select count(*) as rows_alike
+        from {{ generalized }}
+        group by {% for column in var("personal_columns") %}{{ adapter.quote(column) }}{{ ", " if not loop.last }}{% endfor %}
+      )
+    )
+  {%- endif %}
+  {%- endif %}
+
+  {% if form == "interval" -%}
+  union all
+  select
+    16,
+    '(k, epsilon)-anonymity: users in the smallest group, within epsilon of each other on every item',
+    {{ "null" if by_level else var("k") }},
+    'at least',
+    (select min(members) from class_sizes)
+
+  union all
+  select
+    17,
+    'groups and items whose members are farther apart than epsilon, or of whom some have no rating',
+    0,
+    'exactly',
+    (
+      select count(*)
+      from (
+        select members.group_id
+        from {{ ref("kgather__user_ratings") }} as ratings
+        join {{ members }} as members using (pseudonym)
+        join class_sizes on class_sizes.group_id = members.group_id
+        {% if var("sensitive_items") -%}
+        where {{ kgather.is_not_sensitive("ratings.item_id") }}
+        {%- endif %}
+        group by members.group_id, ratings.item_id
+        having max(ratings.rating) - min(ratings.rating) > {{ var("epsilon") }} + 1e-9
+          or count(*) <> any_value(class_sizes.members)
+      )
+    )
+  {%- endif %}
+  {% if var("method") == "epsilon" %}
+  union all
+  select
+    18,
+    'users in groups that are (k, epsilon)-anonymous as they are',
+    null,
+    'at least',
+    (select count(*) from {{ ref("int_kgather__gathered") }} where unchanged)
+  {%- endif %}
+
+  {% if var("method") == "bounded_t_means" -%}
+  union all
+  select
+    19,
+    'users in the smallest bin',
+    null,
+    'at least',
+    (select min(users) from (select count(*) as users from {{ ref("int_kgather__gathered") }} group by bin))
+
+  union all
+  select
+    20,
+    'users in the largest bin',
+    null,
+    'at least',
+    (select max(users) from (select count(*) as users from {{ ref("int_kgather__gathered") }} group by bin))
+  {%- endif %}
+
+  {% if kgather.adds_cells() -%}
+  union all
+  select
+    21,
+    '(b, l)-diversity: groups that show the set of {{ var("diversity_b") }} items which the fewest show',
+    {{ var("diversity_l") }},
+    'at least',
+    (select least_groups from {{ ref("int_kgather__item_coverage") }})
+
+  union all
+  select
+    22,
+    'cells added for (b, l)-diversity',
+    null,
+    'exactly',
+    (select count(*) from {{ ref("int_kgather__added_cells") }})
+  {%- endif %}
+
+  {% if kgather.has_sensitive() -%}
+  union all
+  select
+    23,
+    '{{ kgather.diversity_name() }}: groups and sensitive attributes without it',
+    0,
+    'exactly',
+    ({{ kgather.count_undiverse(ref("int_kgather__sensitive_values"), ref("int_kgather__gathered")) }})
   {%- endif %}
 )
 

@@ -1,4 +1,4 @@
-{{ config(enabled=var("cells") == "low_rank") }}
+{{ config(enabled=kgather.is_low_rank()) }}
 -- The groups' half of the low-rank form: kg_cell of a group's and an item's vector is the cell's rating.
 select
   cast(group_id as bigint) as group_id,

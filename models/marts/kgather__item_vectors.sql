@@ -1,4 +1,4 @@
-{{ config(enabled=var("cells") == "low_rank") }}
+{{ config(enabled=kgather.is_low_rank()) }}
 -- The items' half of the low-rank form.
 select
   cast(item_id as {{ var("item_id_type") }}) as item_id,

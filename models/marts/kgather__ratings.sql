@@ -1,15 +1,6 @@
-{% set low_rank = var("cells") == "low_rank" -%}
-{{ config(materialized="view" if low_rank else "table") }}
-{% set scale_min = "(select scale_min from " ~ ref("int_kgather__scale") ~ ")" -%}
-{% set scale_max = "(select scale_max from " ~ ref("int_kgather__scale") ~ ")" -%}
-{% set padded -%}
-  kg_padded(
-    '{{ ref("int_kgather__single_rater_cells") if var("homogenize") == "pure" else ref("int_kgather__cells") }}',
-    '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
-    '{{ ref("int_kgather__preferences") }}', '{{ ref("int_kgather__group_vectors") }}',
-    '{{ ref("int_kgather__item_factors") }}', {{ scale_min }}, {{ scale_max }}
-  )
-{%- endset -%}
+{% set low_rank = kgather.is_low_rank() -%}
+{{ config(materialized="view" if low_rank else "table", enabled=kgather.has_cells()) }}
+{% set form = kgather.homogenize() -%}
 -- The release: what every member of a group is shown to think of an item.
 with cells as (
   {% if low_rank -%}
@@ -24,25 +15,36 @@ with cells as (
     ) as rating
   from {{ ref("kgather__group_vectors") }} as groups
   cross join {{ ref("kgather__item_vectors") }} as items
-  {%- elif var("homogenize") == "pure" -%}
+  {%- elif form == "pure" -%}
   select group_id, item_id, rating
   from {{ ref("int_kgather__rated_cells") }}
   semi join {{ ref("int_kgather__cells") }} using (group_id, item_id)
-  {% if var("single_rater") != "keep" -%}
-  where raters > 1
-  {%- endif %}
   {% if var("single_rater") == "pad" -%}
+  where raters > 1
   union all
-  select group_id, item_id, rating from {{ padded }}
+  select group_id, item_id, rating from {{ kgather.padded_cells(ref("int_kgather__single_rater_cells")) }}
   {%- endif %}
-  {%- elif var("homogenize") == "padded" -%}
-  select group_id, item_id, rating from {{ padded }}
-  {%- else -%}
+  {%- elif form == "microaggregated" and var("fill") == "median" -%}
   select group_id, item_id, rating
-  from kg_predicted(
-    '{{ ref("int_kgather__cells") }}', '{{ ref("int_kgather__group_vectors") }}',
-    '{{ ref("int_kgather__item_factors") }}', {{ scale_min }}, {{ scale_max }}
+  from kg_microaggregate(
+    '{{ ref("int_kgather__cells") }}', '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
+    {{ kgather.scale_median() }}
   )
+  {%- elif form in ("padded", "microaggregated") -%}
+  -- The centroid of ratings filled with predictions is the padded mean.
+  select group_id, item_id, rating from {{ kgather.padded_cells(ref("int_kgather__cells")) }}
+  {%- else -%}
+  select group_id, item_id, rating from {{ kgather.predicted_cells(ref("int_kgather__cells")) }}
+  {%- endif %}
+  {% if kgather.adds_cells() -%}
+  union all
+  select group_id, item_id, rating
+  from
+    {% if form == "predicted" -%}
+    {{ kgather.predicted_cells(ref("int_kgather__added_cells")) }}
+    {%- else -%}
+    {{ kgather.padded_cells(ref("int_kgather__added_cells")) }}
+    {%- endif %}
   {%- endif %}
 )
 

@@ -14,5 +14,11 @@
   {{ kgather.ddl__kg_group_vectors() }}
   {{ kgather.ddl__kg_predicted() }}
   {{ kgather.ddl__kg_padded() }}
+  {{ kgather.ddl__kg_microaggregate() }}
+  {{ kgather.ddl__kg_generalize_sets() }}
+  {{ kgather.ddl__kg_generalize_ranges() }}
+  {{ kgather.ddl__kg_intervals() }}
+  {{ kgather.ddl__kg_clip_to_intervals() }}
+  {{ kgather.ddl__kg_gaussian_noise() }}
   {{ kgather.ddl__kg_expand() }}
 {% endmacro %}

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,29 @@ import duckdb
 
 from kgather import pipeline
 from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError, StoppedError
-from kgather.loaders import LoadOptions, LoadReport, load
+from kgather.loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes
 from kgather.release import Audit, Check, put_in_place, write_release
 from kgather.settings import PublishSettings
 from kgather.sql_text import literal
-from kgather.verify import verify_release
+from kgather.verify import promised_size, verify_release
 
 LOADED = "kgather_loaded"
+LOADED_ATTRIBUTES = "kgather_loaded_attributes"
 MEMORY_LIMIT = "2GB"
 _NEW, _WORKSPACE = ".new-kgather-", ".kgather-"
 
 Report = Callable[[str, int, int], None]
 Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class AttributesSource:
+    """Where users' attributes are read from; None where it is seen from the content."""
+
+    source: str
+    user_column: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,7 @@ def publish(
     settings: PublishSettings,
     load_options: LoadOptions,
     *,
+    user_attributes: AttributesSource | None = None,
     force: bool = False,
     keep_work: Path | None = None,
     verbose: bool = False,
@@ -51,6 +63,7 @@ def publish(
 ) -> Published:
     """Publish ratings as a release at `target`, or leave nothing there.
 
+    With `user_attributes`, as with a wide table, the setting of that name is `LOADED_ATTRIBUTES`.
     `report` hears (step, done, total), `warn` what the user should know. With `keep_work` the working database,
     which holds the secret map, stays in that folder, readable by its owner only.
 
@@ -58,15 +71,18 @@ def publish(
     """
     target = target.resolve()
     _check_target(target, inputs, force=force)
+    if user_attributes is not None and load_options.artifact_columns:
+        msg = "a wide table brings its users' attributes with it. Leave --user-attributes out."
+        raise InputError(msg)
     if keep_work is not None:
         keep_work = keep_work.resolve()
         _check_keep_work(keep_work, target, force=force)
-    if settings.k == 1:
-        warn("k = 1 gives no anonymity: every user may stand alone in this release.")
+    for warning in _warnings(settings):
+        warn(warning)
     umask = os.umask(0o077)
     try:
         with _workspace(target) as workspace:
-            settings, loaded = _load(workspace, inputs, settings, load_options, report, warn)
+            settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
             _build(workspace, settings, loaded, verbose=verbose, report=report)
             audit = _audit(workspace, settings)
             report("write", 0, 1)
@@ -84,6 +100,24 @@ def publish(
     finally:
         os.umask(umask)
     return Published(target, audit, kept)
+
+
+def _warnings(settings: PublishSettings) -> Iterator[str]:
+    """What the user should know before any work."""
+    if settings.k == 1:
+        yield "k = 1 gives no anonymity: every user may stand alone in this release."
+    if settings.method == "gaussian_noise":
+        yield "Gaussian noise gives NO k-anonymity: every user has a row of one's own. Do not hand this out."
+    if settings.form == "interval":
+        yield (
+            f"members of a group still differ by up to {settings.epsilon:g} on every item: (k, epsilon)-anonymity, "
+            "which is weaker than k-anonymity."
+        )
+    if settings.personal_columns:
+        yield (
+            f"personal attributes are shown as they are ({', '.join(settings.personal_columns)}): k-anonymity is that "
+            "of the artifacts. The audit says how many users the rarest combination has."
+        )
 
 
 def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
@@ -153,6 +187,7 @@ def _sweep(parent: Path) -> None:
 def _load(
     workspace: pipeline.Workspace,
     inputs: Sequence[str],
+    user_attributes: AttributesSource | None,
     settings: PublishSettings,
     options: LoadOptions,
     report: Report,
@@ -163,11 +198,48 @@ def _load(
         con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
         con.execute(f"set temp_directory = {literal(workspace.spill)}")
         loaded = load(con, inputs, options)
+        warnings = list(loaded.warnings)
+        known = loaded.user_attributes
+        if user_attributes is not None:
+            known = load_user_attributes(
+                con, **asdict(user_attributes), ratings_loaded=loaded, encoding=options.encoding
+            )
+            warnings += known.warnings
+            if known.raters_without_attributes:
+                warnings.append(f"{known.raters_without_attributes:,} users with ratings have no row in {known.path}.")
+        _check_attributes(settings, known)
+        if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
+            settings = _with_artifacts(settings, con, loaded, warnings)
         settings = _fitted(settings, con, warn)
-    for warning in loaded.warnings:
+    for warning in warnings:
         warn(warning)
     report("load", 1, 1)
     return settings, loaded
+
+
+def _with_artifacts(
+    settings: PublishSettings, con: duckdb.DuckDBPyConnection, loaded: LoadReport, warnings: list[str]
+) -> PublishSettings:
+    """Take the artifact columns of a wide table that hold a rating as the artifacts."""
+    rated = {item for (item,) in con.sql(
+        "select distinct cast(item_id as varchar) from loaded.ratings where problem is null"
+    ).fetchall()}  # fmt: skip
+    blank = [name for name in loaded.artifact_columns if name not in rated]
+    if blank:
+        warnings.append(f"nobody rated {', '.join(blank)}: left out of the artifacts.")
+    artifacts = [name for name in loaded.artifact_columns if name in rated]
+    return settings.model_copy(update={"artifacts": artifacts or settings.artifacts})
+
+
+def _check_attributes(settings: PublishSettings, known: UserAttributesReport | None) -> None:
+    """Refuse columns that the users' attributes do not have."""
+    asked = [*settings.personal_columns, *settings.sensitive_columns, *filter(None, [settings.level_column])]
+    existing = [] if known is None else list(known.columns)
+    lower = {name.lower() for name in existing}
+    unknown = [name for name in asked if name.lower() not in lower]
+    if unknown:
+        msg = f"the users' attributes have no column {', '.join(unknown)}. There are: {', '.join(existing) or 'none'}."
+        raise InputError(msg)
 
 
 def _build(
@@ -184,7 +256,9 @@ def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
         raise PromiseError(_failed(audit.checks))
     folder = workspace.folder / "release"
     write_release(folder, workspace.marts_database, audit)
-    checks = verify_release(folder, audit.parameters["k"])
+    # Users who stand alone under noise were asked for.
+    k = 1 if audit.parameters["method"] == "gaussian_noise" else promised_size(folder)
+    checks = verify_release(folder, k)
     if not all(check.passed for check in checks):
         raise PromiseError(_failed(checks))
     # All else in the workspace is its owner's alone; a release has the permissions of ordinary files.
@@ -196,7 +270,7 @@ def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
 
 def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: Warn) -> PublishSettings:
     """Choose the low-rank form where all cells would be too many to write."""
-    if settings.homogenize != "predicted" or settings.cells != "all":
+    if settings.form != "predicted" or settings.cells != "all":
         return settings
     users, items = con.sql(
         "select count(distinct user_id), count(distinct item_id) from loaded.ratings where problem is null"
@@ -229,11 +303,14 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
     return Audit(
         parameters=settings.model_dump(
             include={
-                "k", "method", "solver", "rank", "metric", "bisection_tries",
-                "homogenize", "cells", "single_rater", "min_ratings",
+                "k", "method", "method_options", "solver", "rank", "metric", "fill", "bisection_tries", "refine",
+                "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
+                "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
+                "cells", "single_rater", "diversity_b", "diversity_l", "hierarchy", "noise_sigma", "noise_clip",
+                "min_ratings",
             },
             mode="json",
-        ),
+        ) | {"homogenize": settings.form, "generalize": settings.generalization},
         counts=counts | {"rejected_by_reason": dict(reasons)},
         scale=scale,
         checks=tuple(Check(*check) for check in checks),

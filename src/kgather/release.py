@@ -12,6 +12,7 @@ import duckdb
 
 from kgather import __version__
 from kgather.errors import InputError
+from kgather.methods import BY_LEVEL
 from kgather.sql_text import literal
 
 DATABASE = "release.duckdb"
@@ -22,9 +23,14 @@ _RELATIONS = {
     "kgather__ratings": ("group_id, item_id", "ratings.parquet"),
     "kgather__groups": ("group_id", "groups.parquet"),
     "kgather__members": ("pseudonym", "members.parquet"),
+    "kgather__user_ratings": ("pseudonym, item_id", "user_ratings.parquet"),
+    "kgather__intervals": ("group_id, item_id", "intervals.parquet"),
+    "kgather__generalized": ("group_id, random()", "generalized.parquet"),
     "kgather__group_vectors": ("group_id", "group_vectors.parquet"),
     "kgather__item_vectors": ("item_id", "item_vectors.parquet"),
 }
+
+FILES = tuple(file for _, file in _RELATIONS.values())
 
 _PARQUET = "format parquet, compression zstd"
 _MARTS = "select {name} from {function}() where database_name = 'marts' and not internal"
@@ -37,12 +43,43 @@ join kgather__ratings as ratings using (group_id)
 """
 
 
-_NOT_PROMISED = [
+_MODEL = (
     "What a trained model carries over: predictions, and cells padded with them, come from item factors that all "
-    "users' ratings formed.",
+    "users' ratings formed."
+)
+_FRAME = (
     "What the frame tells: every item that somebody rated is named, and a scale that was not declared ends at the "
-    "lowest and the highest rating given.",
-]
+    "lowest and the highest rating given."
+)
+_LEVELS = "Anonymity for users who asked for a level of 1: they may stand alone, with what they rated."
+_INTERVALS = (
+    "That members of a group look the same: in user_ratings they differ by up to epsilon, which is (k, epsilon)-"
+    "anonymity and weaker than k-anonymity."
+)
+_NOISE = "Any k-anonymity: under noise every user has a row of one's own. This release is for comparison only."
+_PERSONAL = (
+    "Anonymity of the personal attributes: they are shown as they are, and a rare combination of them identifies by "
+    "itself."
+)
+_CENTROIDS = (
+    "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled ratings "
+    "and the group's size give that rating."
+)
+
+
+def not_promised(parameters: Mapping[str, Any]) -> list[str]:
+    """What a release made with these parameters does not promise, in sentences."""
+    form = parameters.get("homogenize")
+    told = {
+        _MODEL: form in ("predicted", "padded", "pure"),
+        _FRAME: True,
+        _LEVELS: parameters.get("method") in BY_LEVEL,
+        _INTERVALS: form == "interval",
+        _NOISE: form == "noise",
+        _PERSONAL: bool(parameters.get("personal_columns")),
+        _CENTROIDS: form == "microaggregated",
+    }
+    return [sentence for sentence, applies in told.items() if applies]
 
 
 @dataclass(frozen=True)
@@ -77,7 +114,7 @@ class Audit:
             "counts": dict(self.counts),
             "scale": dict(self.scale),
             "checks": [asdict(check) for check in self.checks],
-            "not_promised": _NOT_PROMISED,
+            "not_promised": not_promised(self.parameters),
         }
 
 
@@ -101,7 +138,9 @@ def write_release(folder: Path, marts_database: Path, audit: Audit) -> None:
                 files.append(file)
         for (view,) in con.sql(_MARTS.format(function="duckdb_views", name="sql")).fetchall():
             con.execute(re.sub(r'"?marts"?\."?main"?\.', "", view))
-        con.execute(_USER_RATINGS)
+        views = con.sql(_MARTS.format(function="duckdb_views", name="view_name")).fetchall()
+        if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
+            con.execute(_USER_RATINGS)
         con.execute("create table kgather__audit as from marts.kgather__audit")
         con.execute("checkpoint release")
         con.execute("use memory")

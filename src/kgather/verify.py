@@ -1,12 +1,15 @@
 """Checks anyone can repeat: k-anonymity of a release or of any relation, from what it holds and nothing else."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from kgather.errors import InputError
-from kgather.release import AUDIT, DATABASE, Check
+from kgather.methods import BY_LEVEL
+from kgather.release import AUDIT, DATABASE, FILES, Check
 from kgather.sql_text import identifier, literal
 
 K_ANONYMITY = "k-anonymity: rows in the smallest equivalence class"
@@ -17,32 +20,105 @@ def is_release(path: Path) -> bool:
     return path.is_dir() and (path / AUDIT).exists()
 
 
+def promised_size(folder: Path) -> int:
+    """Return the size of group that a release promises everybody: its k, or 1 where users chose for themselves.
+
+    Raises InputError where the release does not say.
+    """
+    parameters = _parameters(folder)
+    try:
+        return 1 if parameters.get("method") in BY_LEVEL else int(parameters["k"])
+    except (KeyError, TypeError, ValueError):
+        msg = f"{folder / AUDIT} does not say what k was promised. Say what to check for with --k."
+        raise InputError(msg) from None
+
+
 def verify_release(folder: Path, k: int) -> tuple[Check, ...]:
     """Check that a release is k-anonymous and that its files agree with each other.
 
     Raises InputError where the folder holds no release.
     """
-    low_rank = not (folder / "ratings.parquet").exists() and (folder / "group_vectors.parquet").exists()
-    files = ("groups", "members", *(("item_vectors", "group_vectors") if low_rank else ("ratings",)))
-    missing = [f"{name}.parquet" for name in files if not (folder / f"{name}.parquet").exists()]
-    if missing or not (folder / DATABASE).exists():
-        msg = f"{folder} is no release: {', '.join(missing or [DATABASE])} is missing."
-        raise InputError(msg)
+    files = _files(folder)
+    parameters = _parameters(folder)
     with duckdb.connect() as con:
         for name in files:
             con.execute(f"create view {name} as from read_parquet({literal(folder / f'{name}.parquet')})")
-        con.execute(f"create view cells as from {files[-1]}")
         con.execute(f"attach {literal(folder / DATABASE)} as release (read_only)")
         return (
             _at_least(con, "k-anonymity: users in the smallest group", k, _SMALLEST_CLASS),
             _none(con, "groups whose size is not the number of their members", _WRONG_SIZES),
-            _none(con, "members or ratings without a group", _STRAYS),
+            _none(con, "members or ratings without a group", _strays(files)),
             _none(con, "pseudonyms that occur twice", _REPEATED_PSEUDONYMS),
+            *_checks_of_form(con, files, k, parameters),
             *(
                 _none(con, f"rows in which {name}.parquet and {DATABASE} differ", _DIFFERENCES.format(name=name))
                 for name in files
             ),
         )
+
+
+def _files(folder: Path) -> list[str]:
+    """The relations that a release has as files, by name."""
+    present = [file.removesuffix(".parquet") for file in FILES if (folder / file).exists()]
+    missing = [name for name in ("groups", "members") if name not in present]
+    if "group_vectors" in present and "item_vectors" not in present:
+        missing.append("item_vectors")
+    if not {"ratings", "group_vectors", "generalized", "user_ratings"} & set(present):
+        missing.append("ratings")
+    if missing or not (folder / DATABASE).exists():
+        told = ", ".join([*(f"{name}.parquet" for name in missing)] or [DATABASE])
+        msg = f"{folder} is no release: {told} is missing."
+        raise InputError(msg)
+    return present
+
+
+def _parameters(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((folder / AUDIT).read_text(encoding="utf-8"))["parameters"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _strays(files: Sequence[str]) -> str:
+    """Counts rows of members and of what groups show that belong to no group, or to no member."""
+    keys = {"members": "group_id", "user_ratings": "pseudonym"}
+    of_groups = [name for name in files if name not in ("groups", "item_vectors")]
+    return "select " + " + ".join(
+        f"(select count(*) from {name} anti join {'members' if name == 'user_ratings' else 'groups'} "
+        f"using ({keys.get(name, 'group_id')}))"
+        for name in of_groups
+    )
+
+
+def _checks_of_form(
+    con: duckdb.DuckDBPyConnection, files: Sequence[str], k: int, parameters: dict[str, Any]
+) -> Iterator[Check]:
+    if "generalized" in files:
+        personal = parameters.get("personal_columns", [])
+        columns = [name for name in con.sql("from generalized").columns if name not in ("group_id", *personal)]
+        yield verify_relation(con, "generalized", columns, k)
+    if "user_ratings" in files and "intervals" in files:
+        epsilon = float(parameters.get("epsilon", 0))
+        yield _none(con, f"groups and items whose members are farther apart than {epsilon:g}", _too_far(epsilon))
+    elif "user_ratings" in files:
+        # Every user is a class of one's own, whatever the groups say.
+        yield Check("k-anonymity: users whose ratings are shown one by one", k, 1, k <= 1)
+
+
+def _too_far(epsilon: float) -> str:
+    """Items that the intervals leave out are sensitive ones, shown as they are."""
+    return f"""
+        select count(*)
+        from (
+          select members.group_id
+          from user_ratings
+          join members using (pseudonym)
+          join groups using (group_id)
+          semi join intervals using (item_id)
+          group by members.group_id, user_ratings.item_id
+          having max(rating) - min(rating) > {epsilon} + 1e-9 or count(*) <> any_value(group_size)
+        )
+    """
 
 
 def verify_relation(con: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], k: int) -> Check:
@@ -76,10 +152,6 @@ select count(*)
 from groups
 left join (select group_id, count(*) as members from members group by group_id) as counted using (group_id)
 where group_size is distinct from members
-"""
-_STRAYS = """
-select (select count(*) from members anti join groups using (group_id))
-  + (select count(*) from cells anti join groups using (group_id))
 """
 _REPEATED_PSEUDONYMS = "select count(pseudonym) - count(distinct pseudonym) from members"
 _DIFFERENCES = """

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kgather import gathering, steps
 from kgather import publish as publishing
-from kgather import steps
 from kgather.errors import PromiseError
+from kgather.gathering import Gathering, Groups, Users
 from kgather.loaders import LoadOptions
 from kgather.publish import publish
 from kgather.release import Check
@@ -23,13 +24,15 @@ def attempt(sample: Path, folder: Path) -> str:
 
 
 def test_a_method_that_leaves_a_user_alone(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(vectors: np.ndarray, k: int, **_: int) -> np.ndarray:
-        groups = (np.arange(len(vectors)) // k).astype(np.int32)
+    def careless(users: Users, options: Gathering) -> Groups:
+        groups = (np.arange(users.n) // options.k).astype(np.int32)
         groups[0] = groups.max() + 1
-        return groups
+        return Groups(groups)
 
-    monkeypatch.setitem(steps._METHODS, "bkg", careless)
-    assert "has 1 of at least 5 users" in attempt(sample, tmp_path)
+    monkeypatch.setitem(gathering._METHODS, "bkg", careless)
+    monkeypatch.setattr(gathering, "refine", lambda _, groups, *__, **___: groups)
+    # The user who is alone, and nobody else: the group that was left has four.
+    assert "5 of 240 users are in none or in one that is too small" in attempt(sample, tmp_path)
 
 
 def test_ids_that_give_people_away(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ import typer
 from kgather.cli.console import StageProgress, print_checks, print_json, print_line, warn
 from kgather.errors import InputError
 from kgather.loaders import LoadOptions
-from kgather.publish import Published, publish
+from kgather.publish import LOADED_ATTRIBUTES, AttributesSource, Published, publish
 from kgather.settings import PublishSettings
 from kgather.validation import validated
 
 _INPUT = "Reading the input"
+_USERS = "What is known of users"
 _GROUPS = "Gathering"
 _RELEASE = "The release"
 
@@ -77,8 +78,65 @@ def command(
             rich_help_panel=_INPUT,
         ),
     ] = None,
+    artifact_columns: Annotated[
+        str | None,
+        typer.Option(
+            "--artifact-columns",
+            metavar="A,B,...",
+            help="The input is a wide table: one row a user, these columns hold ratings; '*': all numbers.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    user_attributes: Annotated[
+        str | None,
+        typer.Option(
+            "--user-attributes",
+            metavar="FILE|TABLE",
+            help="One row a user: levels, personal and sensitive attributes.",
+            rich_help_panel=_USERS,
+        ),
+    ] = None,
+    attributes_user_column: Annotated[
+        str | None,
+        typer.Option("--attributes-user-column", metavar="NAME", help="Or its place, from 1.", rich_help_panel=_USERS),
+    ] = None,
+    attributes_delimiter: Annotated[
+        str | None, typer.Option("--attributes-delimiter", help="What separates fields.", rich_help_panel=_USERS)
+    ] = None,
+    attributes_header: Annotated[
+        bool | None,
+        typer.Option(
+            "--attributes-header/--no-attributes-header",
+            help="Whether the first line names the columns.",
+            rich_help_panel=_USERS,
+        ),
+    ] = None,
+    level_column: Annotated[
+        str | None,
+        typer.Option(
+            "--level-column",
+            metavar="NAME",
+            help="The size of group each user asks for (bokg, customized).",
+            rich_help_panel=_USERS,
+        ),
+    ] = None,
+    personal_columns: Annotated[
+        str | None,
+        typer.Option(
+            "--personal-columns",
+            metavar="A,B,...",
+            help="Shown as they are beside the generalized artifacts.",
+            rich_help_panel=_USERS,
+        ),
+    ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", help="How users are gathered: bkg (default).", rich_help_panel=_GROUPS)
+        str | None,
+        typer.Option(
+            "--method",
+            help="How users are gathered: bkg (default), bokg, customized, bounded_t_means, mdav, k_likeness, "
+            "k_member, mondrian or epsilon; gaussian_noise for comparison.",
+            rich_help_panel=_GROUPS,
+        ),
     ] = None,
     rank: Annotated[
         int | None, typer.Option("--rank", help="Factors of a preference (default 10).", rich_help_panel=_GROUPS)
@@ -86,7 +144,34 @@ def command(
     metric: Annotated[
         str | None,
         typer.Option(
-            "--metric", help="What users are compared in: prediction (default), preference.", rich_help_panel=_GROUPS
+            "--metric",
+            help="What users are compared in: prediction (default), preference or filled.",
+            rich_help_panel=_GROUPS,
+        ),
+    ] = None,
+    refine: Annotated[
+        bool | None,
+        typer.Option(
+            "--refine/--no-refine",
+            help="Lower the loss of the groups (default: where it pays).",
+            rich_help_panel=_GROUPS,
+        ),
+    ] = None,
+    artifacts: Annotated[
+        str | None,
+        typer.Option(
+            "--artifacts",
+            metavar="N|A,B,...",
+            help="Columns of the artifact table: the N most rated items (default 10), or these.",
+            rich_help_panel=_GROUPS,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            help="How far ratings of an item may differ in a group (default 1).",
+            rich_help_panel=_GROUPS,
         ),
     ] = None,
     seed: Annotated[
@@ -97,8 +182,29 @@ def command(
     ] = None,
     homogenize: Annotated[
         str | None,
-        typer.Option("--homogenize", help="predicted (default), padded or pure.", rich_help_panel=_RELEASE),
+        typer.Option(
+            "--homogenize",
+            help="auto (default: predicted, or what goes with the method), predicted, padded, pure, microaggregated, "
+            "interval, noise or none.",
+            rich_help_panel=_RELEASE,
+        ),
     ] = None,
+    generalize: Annotated[
+        str | None,
+        typer.Option(
+            "--generalize",
+            help="The generalized artifact table: auto (default: by the method), ndgh, dgh or none.",
+            rich_help_panel=_RELEASE,
+        ),
+    ] = None,
+    not_anonymous: Annotated[
+        bool,
+        typer.Option(
+            "--i-know-this-is-not-anonymous",
+            help="Asked for by gaussian_noise, which gives no k-anonymity.",
+            rich_help_panel=_RELEASE,
+        ),
+    ] = False,
     cells: Annotated[
         str | None,
         typer.Option("--cells", help="all (default), rated, 'top N' or low_rank.", rich_help_panel=_RELEASE),
@@ -130,17 +236,26 @@ def command(
     """Publish ratings as a release that anyone may have.
 
     Reads files of ratings, gathers users into groups of at least K who look the same, and writes a folder with
-    ratings.parquet, groups.parquet, members.parquet, release.duckdb and audit.json. Nothing is written unless every
-    check of the audit passes.
+    groups.parquet, members.parquet, what each group is shown to think (ratings.parquet, or what goes with the method),
+    release.duckdb and audit.json. Nothing is written unless every check of the audit passes.
     """
     settings = PublishSettings.from_options(
         {
             "k": k,
+            # A wide table brings its users' attributes with it.
+            "user_attributes": LOADED_ATTRIBUTES if user_attributes or artifact_columns else None,
+            "level_column": level_column,
+            "personal_columns": _names(personal_columns),
             "method": method,
             "rank": rank,
             "metric": metric,
+            "refine": refine,
+            "artifacts": _artifacts(artifacts),
+            "epsilon": epsilon,
             "seed": seed,
             "homogenize": homogenize,
+            "generalize": generalize,
+            "i_know_this_is_not_anonymous": not_anonymous,
             "cells": cells,
             "single_rater": single_rater,
             "scale": _numbers(scale),
@@ -160,6 +275,7 @@ def command(
             "item_column": item_column,
             "rating_column": rating_column,
             "time_column": time_column,
+            "artifact_columns": _names(artifact_columns),
         },
     )
     with StageProgress() as progress:
@@ -168,6 +284,9 @@ def command(
             out,
             settings,
             load_options,
+            user_attributes=None
+            if user_attributes is None
+            else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header),
             force=force,
             keep_work=keep_work,
             verbose=verbose,
@@ -178,6 +297,14 @@ def command(
         print_json({"release": str(published.folder), **published.audit.as_dict()})
     else:
         _print(published)
+
+
+def _names(listed: str | None) -> list[str] | None:
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _artifacts(artifacts: str | None) -> int | list[str] | None:
+    return int(artifacts) if artifacts is not None and artifacts.strip().isdigit() else _names(artifacts)
 
 
 def _numbers(scale: str | None) -> tuple[float, ...] | None:

@@ -1,6 +1,5 @@
 """`kgather verify`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,8 @@ import typer
 from kgather.cli.console import print_checks, print_json
 from kgather.errors import InputError
 from kgather.relations import relation_in
-from kgather.release import AUDIT, Check
-from kgather.verify import is_release, verify_relation, verify_release
+from kgather.release import Check
+from kgather.verify import is_release, promised_size, verify_relation, verify_release
 
 NOT_ANONYMOUS = 3
 
@@ -53,17 +52,9 @@ def _checks(target: str, k: int | None, columns: list[str]) -> tuple[Check, ...]
         if columns:
             msg = "--columns goes with a file or a table. A release is checked as a whole."
             raise InputError(msg)
-        return verify_release(Path(target), k if k is not None else _promised(Path(target)))
+        return verify_release(Path(target), k if k is not None else promised_size(Path(target)))
     if k is None:
         msg = "say what to check for with --k."
         raise InputError(msg)
     with duckdb.connect() as con:
         return (verify_relation(con, relation_in(con, target), columns, k),)
-
-
-def _promised(release: Path) -> int:
-    try:
-        return int(json.loads((release / AUDIT).read_text(encoding="utf-8"))["parameters"]["k"])
-    except (ValueError, KeyError, TypeError):
-        msg = f"{release / AUDIT} does not say what k was promised. Say what to check for with --k."
-        raise InputError(msg) from None

@@ -2,6 +2,7 @@
 
 from kgather.loaders.load import load
 from kgather.loaders.options import LoadOptions
-from kgather.loaders.report import InputReport, LoadReport
+from kgather.loaders.report import InputReport, LoadReport, UserAttributesReport
+from kgather.loaders.user_attributes import load_user_attributes
 
-__all__ = ["InputReport", "LoadOptions", "LoadReport", "load"]
+__all__ = ["InputReport", "LoadOptions", "LoadReport", "UserAttributesReport", "load", "load_user_attributes"]

@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 # For each role the names known for it, the surest first; compared in lower case without punctuation.
-_SYNONYMS: dict[Role, tuple[frozenset[str], ...]] = {
+SYNONYMS: dict[Role, tuple[frozenset[str], ...]] = {
     "user": (
         _words(
             "userid uid customerid custid reviewerid memberid accountid personid viewerid raterid profileid "
@@ -124,7 +124,7 @@ def choose_by_name(where: str, names: Sequence[str], options: LoadOptions) -> Co
     if user is None or item is None or rating is None:
         lacking = " and ".join(f"{role}s" for role in missing)
         flags = ", ".join(option_name(role) for role in missing)
-        message = f"{where}: no column of {lacking} found. The columns are: {_listed(names)}. Say which with {flags}."
+        message = f"{where}: no column of {lacking} found. The columns are: {listed(names)}. Say which with {flags}."
         raise InputError(message)
     return _distinct(where, Columns(user, item, rating, time))
 
@@ -171,13 +171,13 @@ def choose_by_position(where: str, count: int, options: LoadOptions, *, has_time
 
 def roles_named(names: Sequence[str], options: LoadOptions) -> int:
     """How many roles have a column by name: the more, the likelier that a line is a header."""
-    plain = [_plain(name) for name in names]
+    plains = [plain(name) for name in names]
     count = 0
     for role in ROLES:
         said = wanted(options, role)
-        asked = frozenset() if said is None or said.strip().isdecimal() else frozenset({_plain(said)})
-        known = asked.union(*_SYNONYMS[role])
-        count += any(name in known for name in plain if name)
+        asked = frozenset() if said is None or said.strip().isdecimal() else frozenset({plain(said)})
+        known = asked.union(*SYNONYMS[role])
+        count += any(name in known for name in plains if name)
     return count
 
 
@@ -185,9 +185,9 @@ def _find(where: str, names: Sequence[str], role: Role, options: LoadOptions) ->
     said = wanted(options, role)
     if said is not None:
         return _said(where, names, role, said.strip())
-    plain = [_plain(name) for name in names]
-    for tier in _SYNONYMS[role]:
-        found = [position for position, name in enumerate(plain) if name in tier]
+    plains = [plain(name) for name in names]
+    for tier in SYNONYMS[role]:
+        found = [position for position, name in enumerate(plains) if name in tier]
         if len(found) > 1:
             rival = " and ".join(f"'{names[position].strip()}'" for position in found)
             other = ' (or "none")' if role == "time" else ""
@@ -199,17 +199,34 @@ def _find(where: str, names: Sequence[str], role: Role, options: LoadOptions) ->
 
 
 def _said(where: str, names: Sequence[str], role: Role, said: str) -> int:
-    for reading in (str.strip, lambda name: name.strip().lower(), _plain):
+    found = position_of(where, names, said)
+    if found is not None:
+        return found
+    if re.fullmatch(r"[0-9]{1,6}", said) and 1 <= int(said) <= len(names):
+        return int(said) - 1
+    message = f"{where}: no column '{said}' for the {role}s ({option_name(role)}). The columns are: {listed(names)}."
+    raise InputError(message)
+
+
+def position_of(where: str, names: Sequence[str], said: str) -> int | None:
+    """The position, from 0, of the column of a name; upper and lower case, and punctuation if need be, are the same.
+
+    Args:
+        where: The input, for messages.
+        names: The names of all columns.
+        said: The name to find.
+
+    Raises:
+        InputError: Several columns have the name.
+    """
+    for reading in (str.strip, lambda name: name.strip().lower(), plain):
         found = [position for position, name in enumerate(names) if reading(name) and reading(name) == reading(said)]
         if len(found) == 1:
             return found[0]
         if found:
             message = f"{where}: {len(found)} columns are named '{said}'. Rename one."
             raise InputError(message)
-    if re.fullmatch(r"[0-9]{1,6}", said) and 1 <= int(said) <= len(names):
-        return int(said) - 1
-    message = f"{where}: no column '{said}' for the {role}s ({option_name(role)}). The columns are: {_listed(names)}."
-    raise InputError(message)
+    return None
 
 
 def _distinct(where: str, columns: Columns) -> Columns:
@@ -228,7 +245,8 @@ def _distinct(where: str, columns: Columns) -> Columns:
     return columns
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name in lower case without punctuation."""
     lowered = name.strip().lower()
     return re.sub(r"[^a-z0-9]", "", lowered) or lowered
 
@@ -241,7 +259,8 @@ def _shown(name: str) -> str:
     return "(a number)" if re.fullmatch(r"[+-]?[0-9.,]+", name) else name[:60]
 
 
-def _listed(names: Sequence[str], most: int = 40) -> str:
+def listed(names: Sequence[str], most: int = 40) -> str:
+    """Names for a message."""
     shown = [_shown(name) for name in names[:most]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

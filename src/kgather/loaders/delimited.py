@@ -111,14 +111,27 @@ def records_sql(lines: str, layout: Layout) -> str:
         lines: A table of `line` and `text`.
         layout: How its lines are read.
     """
-    delimiter = layout.delimiter
     rating = values.rating_sql(f"fields[{layout.columns.rating + 1}]", decimal_comma=layout.decimal_comma)
+    return joined_sql(lines, layout.delimiter, layout.count, layout.header_line, f"{rating} is not null")
+
+
+def joined_sql(lines: str, delimiter: str, count: int, header_line: int, whole: str) -> str:
+    """SQL: lines put together to records where a quoted field spans lines, for any kind of record.
+
+    Args:
+        lines: A table of `line` and `text`.
+        delimiter: What separates the fields.
+        count: The number of fields of a record.
+        header_line: The number of the line that names the columns, or 0; it is joined with none.
+        whole: SQL of `fields`, a list of `count` texts: whether they are a record by themselves, which a line
+            inside a quoted field is not.
+    """
     return f"""
         with odd as (
             select line, lead(line) over (order by line) as last,
             {fields.is_open_sql("text", delimiter)} as opens
             from {lines}
-            where line <> {layout.header_line}
+            where line <> {header_line}
             and contains(text, '"') and (length(text) - length(replace(text, '"', ''))) % 2 = 1
         ), spans as (
             select line as first, last, unnest(range(line, last + 1)) as line
@@ -129,12 +142,12 @@ def records_sql(lines: str, layout: Layout) -> str:
             from spans join {lines} using (line)
         ), joined as (
             select first, last, string_agg(text, chr(10) order by line) as text,
-            bool_or(inside and len(fields) = {layout.count} and {rating} is not null) as holds_ratings
+            bool_or(inside and len(fields) = {count} and {whole}) as holds_records
             from inner_lines group by first, last
         ), whole as (
             select first, last, text from joined
-            where not coalesce(holds_ratings, false)
-            and len({fields.fields_sql("text", delimiter)}) = {layout.count}
+            where not coalesce(holds_records, false)
+            and len({fields.fields_sql("text", delimiter)}) = {count}
         ), numbered as (
             select line, row_number() over (order by line) as number from odd
         ), chained as (

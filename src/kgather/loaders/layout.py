@@ -15,7 +15,7 @@ DELIMITERS = ("::", "\t", ";", ",", "|", " ")
 # A quoted field may span so many lines.
 LONGEST_RECORD = 1000
 
-_FIXED_DELIMITER = {"tsv": "\t", "movielens-dat": "::", "u.data": "\t"}
+FIXED_DELIMITER = {"tsv": "\t", "movielens-dat": "::", "u.data": "\t"}
 _NEVER_HEADER = ("movielens-dat", "u.data")
 
 Line = tuple[int, str]
@@ -61,12 +61,12 @@ def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
     Raises:
         InputError: No layout with users, items and ratings explains the lines.
     """
-    delimiter = options.delimiter or _FIXED_DELIMITER.get(options.format)
+    delimiter = options.delimiter or FIXED_DELIMITER.get(options.format)
     candidates = (delimiter,) if delimiter else DELIMITERS
     best: tuple[float, Layout] | None = None
     complaints: list[tuple[int, InputError]] = []
     for candidate in candidates:
-        records = _records(sample, candidate)
+        records = records_of(sample, candidate)
         count = _usual_count(records)
         try:
             layout = _explain(where, candidate, count, records, options)
@@ -84,7 +84,7 @@ def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
 Record = tuple[int, list[str] | None]
 
 
-def _records(sample: Sequence[Line], delimiter: str) -> list[Record]:
+def records_of(sample: Sequence[Line], delimiter: str) -> list[Record]:
     """The fields of each record of the sample; a quoted field may span lines."""
     records: list[Record] = []
     expected = len(fields.split(sample[0][1], delimiter) or ()) or None
@@ -126,9 +126,9 @@ def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], 
             "and user, item and rating need 3. Say what separates the fields with --delimiter."
         )
         raise InputError(message)
-    has_time = options.time_column is None and _holds_times(_column(records, 3, count), named=False)
+    has_time = options.time_column is None and _holds_times(column_of(records, 3, count), named=False)
     chosen = columns.choose_by_position(where, count, options, has_time=has_time)
-    ratings = _column(records, chosen.rating, count)
+    ratings = column_of(records, chosen.rating, count)
     if 2 * sum(values.is_number(text, decimal_comma=comma) for text in ratings) < len(ratings):
         message = (
             f"{where}: no header was recognised and field {chosen.rating + 1} of {count} does not hold "
@@ -161,18 +161,18 @@ def _header(
         return line, first
     said = (options.rating_column or "").strip()
     position = int(said) - 1 if said.isdecimal() and said.isascii() else 2
-    if len(first) != count or any(numbers) or (not named and _recurs(first, records[1:])):
+    if len(first) != count or any(numbers) or (not named and recurs(first, records[1:])):
         return None
     # Words above numbers: above the ratings, or above any column if one of the words is a known name.
     for each in range(count) if named else (position,):
-        below = _column(records[1:], each, count)
+        below = column_of(records[1:], each, count)
         good = sum(values.is_number(text, decimal_comma=decimal_comma) for text in below)
         if 2 * good > len(below) > 0:
             return line, first
     return None
 
 
-def _recurs(first: Sequence[str], below: Sequence[Record]) -> bool:
+def recurs(first: Sequence[str], below: Sequence[Record]) -> bool:
     """Whether a field of the first line is found again below it, as a name of a column would not be."""
     texts = [text.strip() for text in first]
     return any(
@@ -188,14 +188,15 @@ def _with_usable_time(where: str, layout: Layout, records: Sequence[Record], opt
     time = layout.columns.time
     if time is None or options.time_column is not None:
         return layout
-    texts = _column(records[1:], time, layout.count)
+    texts = column_of(records[1:], time, layout.count)
     if _holds_times(texts, named=True) or all(values.stands_for_no_time(text) for text in texts):
         return layout
     warning = f"{where}: column '{layout.names[time].strip()}' holds no readable times and is ignored"
     return replace(layout, columns=layout.columns.without_time(), warnings=(warning,))
 
 
-def _column(records: Sequence[Record], position: int, count: int) -> list[str]:
+def column_of(records: Sequence[Record], position: int, count: int) -> list[str]:
+    """The texts of one column, of the records that have `count` fields."""
     return [split[position] for _, split in records if split is not None and len(split) == count > position]
 
 
@@ -207,7 +208,7 @@ def _holds_times(texts: Sequence[str], *, named: bool) -> bool:
 
 def _share_good(layout: Layout, records: Sequence[Record]) -> float:
     data = records[1:] if layout.header_line else records
-    ratings = _column(data, layout.columns.rating, layout.count)
+    ratings = column_of(data, layout.columns.rating, layout.count)
     good = sum(values.is_number(text, decimal_comma=layout.decimal_comma) for text in ratings)
     return good / len(data) if data else 1.0
 

@@ -118,7 +118,7 @@ class LineReader:
             self._fail(f"cannot be read ({os.strerror(error.errno) if error.errno else 'read error'})")
 
     def _refuse_nested(self, chunk: bytes) -> None:
-        kind = kind_of(chunk[:HEAD_BYTES], self._source.given)
+        kind = kind_of(chunk[:HEAD_BYTES], self._source.given, self._source.holds)
         if kind != "text":
             self._fail(f"is a {kind} file inside a {self._source.kind} file. Uncompress it first")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 
 from kgather.errors import InputError
-from kgather.loaders import columns, delimited, fields, layout, netflix, sources, tables, values
+from kgather.loaders import columns, delimited, fields, layout, netflix, sources, tables, values, wide
 from kgather.loaders.lines import LineReader, sample_lines
 from kgather.loaders.options import LoadOptions
 from kgather.loaders.report import InputReport, LoadReport
@@ -33,6 +33,8 @@ def load(
     aside, becomes one row. A row that cannot be used has a `problem` and its text in `raw`, and no values;
     other rows have null in both.
 
+    With `artifact_columns` the one input has a row for each user instead; see `wide.load`.
+
     Args:
         con: Where the table is made. No result of it may be open.
         inputs: Files, or `file.duckdb:table`. They are appended.
@@ -48,6 +50,8 @@ def load(
     if not inputs:
         message = "No input was named. Give at least one file."
         raise InputError(message)
+    if options.artifact_columns is not None:
+        return wide.load(con, inputs, options, schema)
     found = [sources.find(each) for each in inputs]
     for source in found:
         _check_format(source, options)

@@ -31,6 +31,8 @@ class LoadOptions(BaseModel):
             "semicolon", "pipe".
         encoding: How text files are encoded.
         header: Whether the first line names the columns; None looks at the content.
+        artifact_columns: Names of the columns that are items, in a table of one row a user (upper and lower case
+            are the same); ("*",) takes all columns of numbers. None: a table of one row a rating.
 
     Raises:
         pydantic.ValidationError: A value is not allowed, or an option is not known.
@@ -46,6 +48,7 @@ class LoadOptions(BaseModel):
     delimiter: str | None = None
     encoding: Encoding = "utf-8"
     header: bool | None = None
+    artifact_columns: tuple[str, ...] | None = None
 
     @field_validator("delimiter")
     @classmethod
@@ -66,5 +69,18 @@ class LoadOptions(BaseModel):
     def _named_column(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
             message = "a column needs a name or a position"
+            raise ValueError(message)
+        return value
+
+    @field_validator("artifact_columns")
+    @classmethod
+    def _named_artifacts(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        if not value or not all(name.strip() for name in value):
+            message = "artifact columns need names, or * for all columns of numbers"
+            raise ValueError(message)
+        if len(value) > 1 and "*" in value:
+            message = "* means all columns of numbers and stands alone"
             raise ValueError(message)
         return value

@@ -24,6 +24,25 @@ class InputReport(BaseModel):
     problem_rows: int
 
 
+class UserAttributesReport(BaseModel):
+    """A table of users: what it was taken for, and which users only it or only the ratings have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="the input as it was given")
+    format: str
+    compression: str | None = None
+    encoding: str | None = Field(default=None, description="of text formats")
+    delimiter: str | None = Field(default=None, description="of text formats")
+    header: bool | None = Field(default=None, description="of text formats")
+    user_column: str | None = Field(description="null: users are the numbers of the rows")
+    columns: dict[str, str] = Field(description="the other columns, with their types")
+    users: int
+    users_without_ratings: int = 0
+    raters_without_attributes: int = 0
+    warnings: list[str]
+
+
 class LoadReport(BaseModel):
     """All inputs of one load, in the order given."""
 
@@ -33,6 +52,9 @@ class LoadReport(BaseModel):
     user_id_type: IdType
     item_id_type: IdType
     warnings: list[str]
+    artifact_columns: tuple[str, ...] = Field(default=(), description="of an artifact table: its items")
+    users_without_artifacts: int = Field(default=0, description="of an artifact table: users with blanks only")
+    user_attributes: UserAttributesReport | None = Field(default=None, description="of an artifact table")
 
     @property
     def rows(self) -> int:

@@ -52,12 +52,16 @@ _UNICODE_MARKS: tuple[tuple[bytes, str], ...] = (
 
 @dataclass(frozen=True)
 class Source:
-    """One input, found and looked at: `given` is what was typed, `table` is set for `file.duckdb:table`."""
+    """One input, found and looked at.
+
+    `given` is what was typed, `table` is set for `file.duckdb:table`, `holds` says for messages what is wanted of it.
+    """
 
     given: str
     path: Path
     kind: Kind
     table: str | None = None
+    holds: str = "ratings"
 
     @property
     def basename(self) -> str:
@@ -65,15 +69,16 @@ class Source:
         return self.path.name if self.table is None else f"{self.path.name}:{self.table}"
 
 
-def find(given: str | Path) -> Source:
+def find(given: str | Path, holds: str = "ratings") -> Source:
     """Find an input: a path, or `file:table` for a table of a DuckDB file.
 
     Args:
         given: The input as typed.
+        holds: What is wanted of it, for messages.
 
     Raises:
-        InputError: There is no such file, it cannot be read, it is empty, or it is of a kind that holds no
-            ratings this program can read.
+        InputError: There is no such file, it cannot be read, it is empty, or it is of a kind that this program
+            cannot read.
     """
     text = str(given)
     path, table = Path(text), None
@@ -81,20 +86,21 @@ def find(given: str | Path) -> Source:
         left, _, right = text.rpartition(":")
         if left and right and _exists(Path(left)):
             path, table = Path(left), right
-    head = _head(path, text)
-    kind = kind_of(head, text)
+    head = _head(path, text, holds)
+    kind = kind_of(head, text, holds)
     if table is not None and kind != "duckdb":
         message = f"{path}: is not a DuckDB database, so it has no table to name after the colon."
         raise InputError(message)
-    return Source(given=text, path=path, kind=kind, table=table)
+    return Source(given=text, path=path, kind=kind, table=table, holds=holds)
 
 
-def kind_of(head: bytes, name: str) -> Kind:
+def kind_of(head: bytes, name: str, holds: str = "ratings") -> Kind:
     """Tell the kind of a file by its first bytes.
 
     Args:
         head: The first bytes of the file.
         name: The input as typed, for messages.
+        holds: What is wanted of it, for messages.
 
     Raises:
         InputError: The bytes are those of a kind that is not read, or are no text.
@@ -105,7 +111,7 @@ def kind_of(head: bytes, name: str) -> Kind:
     for offset, magic, label in _FOREIGN:
         if head.startswith(magic, offset):
             message = (
-                f"{name}: is {label}, not a file of ratings. "
+                f"{name}: is {label}, not a file of {holds}. "
                 "Give text (CSV and its relatives, also gzip or zstd), Parquet or DuckDB."
             )
             raise InputError(message)
@@ -114,7 +120,7 @@ def kind_of(head: bytes, name: str) -> Kind:
         message = f"{name}: is encoded in {encoding}. Save it as UTF-8 and try again."
         raise InputError(message)
     if b"\0" in head:
-        message = f"{name}: is a binary file (it holds NUL bytes), not a file of ratings."
+        message = f"{name}: is a binary file (it holds NUL bytes), not a file of {holds}."
         raise InputError(message)
     return "text"
 
@@ -132,7 +138,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _head(path: Path, name: str) -> bytes:
+def _head(path: Path, name: str, holds: str) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -157,7 +163,7 @@ def _head(path: Path, name: str) -> bytes:
         message = f"{name}: cannot be read ({reason})."
         raise InputError(message) from None
     if not head.removeprefix(b"\xef\xbb\xbf"):
-        message = f"{name}: is empty, there are no ratings in it."
+        message = f"{name}: is empty, there are no {holds} in it."
         raise InputError(message)
     return head
 

@@ -39,18 +39,22 @@ class RatingsTable:
     Args:
         con: Where the table is made.
         schema: The schema, created if need be.
+
+    Attributes:
+        loading: The table until it is published, for SQL.
+        id_types: The types of the ids so far.
     """
 
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: str) -> None:
         self._con = con
         self._schema_name = schema
         self._schema = identifier(schema)
-        self._loading = f"{self._schema}.{identifier('__kgather_loading')}"
+        self.loading = f"{self._schema}.{identifier('__kgather_loading')}"
         self.id_types: dict[IdRole, IdType] = {"user": "BIGINT", "item": "BIGINT"}
         self._integers_seen: dict[IdRole, bool] = {"user": False, "item": False}
         con.execute(f"create schema if not exists {self._schema}")
         con.execute(
-            f"create or replace table {self._loading} (user_id bigint, item_id bigint, rating double, "
+            f"create or replace table {self.loading} (user_id bigint, item_id bigint, rating double, "
             "rated_at timestamp, source varchar, line bigint, raw varchar, problem varchar)"
         )
 
@@ -83,25 +87,18 @@ class RatingsTable:
         for role in ID_ROLES:
             if self.id_types[role] == "VARCHAR":
                 integer = values.is_integer_sql(f"{role}_id")
-                query = f"select 1 from {self._loading} where {integer} limit 1"
+                query = f"select 1 from {self.loading} where {integer} limit 1"
                 if first_row(self._con, query) is not None:
                     mixed.append(role)
         return mixed
 
     def publish(self) -> None:
         """Put the table in its place, instead of an older one."""
-        kind = first_row(
-            self._con,
-            "select table_type from information_schema.tables where table_catalog = current_database() "
-            f"and table_schema = {literal(self._schema_name)} and table_name = 'ratings'",
-        )
-        if kind is not None:
-            self._con.execute(f"drop {'view' if kind[0] == 'VIEW' else 'table'} {self._schema}.ratings")
-        self._con.execute(f"alter table {self._loading} rename to ratings")
+        put_in_place(self._con, self._schema_name, "__kgather_loading", "ratings")
 
     def discard(self) -> None:
         """Throw the unfinished table away."""
-        self._con.execute(f"drop table if exists {self._loading}")
+        self._con.execute(f"drop table if exists {self.loading}")
 
     def _insert(self, source: str, parsed: Parsed) -> int:
         for role in ID_ROLES:
@@ -112,7 +109,7 @@ class RatingsTable:
         )
         result = first_row(
             self._con,
-            f"insert into {self._loading} select {ids}, case when problem is null then rating end, "
+            f"insert into {self.loading} select {ids}, case when problem is null then rating end, "
             f"case when problem is null then rated_at end, {literal(source)}, line, "
             f"case when problem is not null then raw end, problem from ({parsed.sql})",
         )
@@ -123,9 +120,28 @@ class RatingsTable:
 
     def _use_text(self, role: IdRole) -> None:
         if self.id_types[role] == "BIGINT":
-            self._con.execute(f"alter table {self._loading} alter column {role}_id type varchar")
+            self._con.execute(f"alter table {self.loading} alter column {role}_id type varchar")
             self.id_types[role] = "VARCHAR"
 
     def _problems(self) -> int:
-        row = first_row(self._con, f"select count(problem) from {self._loading}")
+        row = first_row(self._con, f"select count(problem) from {self.loading}")
         return int(row[0]) if row else 0
+
+
+def put_in_place(con: duckdb.DuckDBPyConnection, schema: str, made: str, name: str) -> None:
+    """Give a table its final name, instead of an older table or view of that name.
+
+    Args:
+        con: The connection.
+        schema: The schema of both.
+        made: The name under which the table was made.
+        name: Its final name.
+    """
+    kind = first_row(
+        con,
+        "select table_type from information_schema.tables where table_catalog = current_database() "
+        f"and table_schema = {literal(schema)} and table_name = {literal(name)}",
+    )
+    if kind is not None:
+        con.execute(f"drop {'view' if kind[0] == 'VIEW' else 'table'} {identifier(schema)}.{identifier(name)}")
+    con.execute(f"alter table {identifier(schema)}.{identifier(made)} rename to {identifier(name)}")

@@ -16,11 +16,12 @@ from kgather.loaders.store import IdRole, Parsed
 from kgather.sql_text import identifier, literal
 
 _ALIAS = "__kgather_input"
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_WIDE_INTEGERS = ("UBIGINT", "HUGEINT", "UHUGEINT")
-_FLOATS = ("FLOAT", "DOUBLE")
-_TEXTS = ("VARCHAR", "UUID", "ENUM")
-_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE", "TIMESTAMP WITH TIME ZONE")
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+WIDE_INTEGERS = ("UBIGINT", "HUGEINT", "UHUGEINT")
+FLOATS = ("FLOAT", "DOUBLE")
+TEXTS = ("VARCHAR", "UUID", "ENUM")
+_VALUES = (*INTEGERS, *WIDE_INTEGERS, *FLOATS, "DECIMAL", *TEXTS)
+TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "DATE", "TIMESTAMP WITH TIME ZONE")
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,31 @@ def opened(con: duckdb.DuckDBPyConnection, source: Source, options: LoadOptions)
         InputError: The file is damaged or in use, the table is missing or not named though there are several,
             the columns are not found or of types that cannot be read, or there are no rows.
     """
+    with related(con, source, "file_row_number = true, hive_partitioning = false") as (relation, row):
+        yield _described(con, source.given, relation, row, options)
+
+
+@contextmanager
+def related(con: duckdb.DuckDBPyConnection, source: Source, reading: str) -> Iterator[tuple[str, str]]:
+    """Give SQL for FROM and for the number of a row.
+
+    Args:
+        con: The connection.
+        source: The input, of kind parquet or duckdb.
+        reading: How DuckDB's reader of Parquet files is called; `file_row_number = true` is needed.
+
+    Raises:
+        InputError: The file is damaged or in use, or the table is missing or not named though there are several.
+    """
     if source.kind == "parquet":
-        relation = f"read_parquet({literal(_no_glob(str(source.path)))}, file_row_number = true)"
+        relation = f"read_parquet({literal(_no_glob(str(source.path)))}, {reading})"
         with _readable(source, "Parquet file: it is damaged or cut off"):
-            yield _described(con, source.given, relation, "file_row_number + 1", options)
+            yield relation, "file_row_number + 1"
     else:
         with _attached(con, source) as database:
             relation = f"{identifier(database)}.{_table(con, source, database)}"
             with _readable(source, "table: its database is damaged, or it is a view that leads elsewhere"):
-                yield _described(con, source.given, relation, "row_number() over ()", options)
+                yield relation, "row_number() over ()"
 
 
 def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
@@ -76,7 +93,7 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
     ids: dict[str, str] = {}
     positions: dict[IdRole, int] = {"user": chosen.user, "item": chosen.item}
     for role, position in positions.items():
-        expression, is_integer = _id(con, table, position)
+        expression, is_integer = id_sql(con, table.relation, identifier(table.names[position]), table.types[position])
         ids[role] = expression
         if is_integer:
             integers.add(role)
@@ -101,17 +118,24 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
     return Parsed(sql, frozenset(integers))
 
 
-def _id(con: duckdb.DuckDBPyConnection, table: Table, position: int) -> tuple[str, bool]:
-    """An id as SQL, and whether it is a BIGINT."""
-    column, family = identifier(table.names[position]), _family(table.types[position])
-    if family in _INTEGERS:
+def id_sql(con: duckdb.DuckDBPyConnection, relation: str, column: str, type_name: str) -> tuple[str, bool]:
+    """SQL: an id, and whether it is a BIGINT (otherwise a VARCHAR).
+
+    Args:
+        con: The connection.
+        relation: SQL for FROM.
+        column: SQL of the column, of any type that `can_be_id` allows.
+        type_name: Its type.
+    """
+    family = type_family(type_name)
+    if family in INTEGERS:
         return f"{column}::bigint", True
-    if family in (*_FLOATS, *_WIDE_INTEGERS, "DECIMAL"):
+    if family in (*FLOATS, *WIDE_INTEGERS, "DECIMAL"):
         # NaN is no id, as null is none; floats are exact up to 2**53 only.
         number = f"try_cast({column} as bigint)"
-        limit = f" and abs({number}) <= {2**53}" if family in _FLOATS else ""
+        limit = f" and abs({number}) <= {2**53}" if family in FLOATS else ""
         fits = f"case when {number} is null then {_is_nan(column)} else {number} = {column}{limit} end"
-        row = first_row(con, f"select coalesce(bool_and({fits}), true) from {table.relation}")
+        row = first_row(con, f"select coalesce(bool_and({fits}), true) from {relation}")
         if row is not None and row[0]:
             return number, True
         return f"case when not {_is_nan(column)} then cast({column} as varchar) end", False
@@ -123,12 +147,17 @@ def _is_nan(column: str) -> str:
     return f"(cast({column} as varchar) = 'nan')"
 
 
+def can_be_id(type_name: str) -> bool:
+    """Whether a column of this type can hold ids; the same types can hold ratings."""
+    return type_family(type_name) in _VALUES
+
+
 def _rating(table: Table) -> str:
     """A rating as SQL, DOUBLE."""
-    column, family = identifier(table.names[table.columns.rating]), _family(table.types[table.columns.rating])
-    if family in _TEXTS:
+    column, family = identifier(table.names[table.columns.rating]), type_family(table.types[table.columns.rating])
+    if family in TEXTS:
         return values.rating_sql(f"{column}::varchar")
-    if family in _FLOATS:
+    if family in FLOATS:
         # By way of a text where it is not an ordinary number, so that isfinite() sees it: see _is_nan.
         unusual = f"try_cast(cast({column} as varchar) as double)"
         return f"case when try_cast({column} as bigint) is null then {unusual} else {column}::double end"
@@ -140,26 +169,26 @@ def _time(table: Table) -> tuple[str, str]:
     position = table.columns.time
     if position is None:
         return "null::timestamp", "false"
-    column, family = identifier(table.names[position]), _family(table.types[position])
+    column, family = identifier(table.names[position]), type_family(table.types[position])
     if family == "TIMESTAMP WITH TIME ZONE":
         read = f"make_timestamp(epoch_us({column}))"
         return (
             f"case when isfinite({column}) then {read} end",
             f"{column} is not null and not isfinite({column})",
         )
-    if family in _TIMES:
+    if family in TIMES:
         read = f"try_cast({column} as timestamp)"
         return (
             f"case when isfinite({column}) then {read} end",
             f"{column} is not null and not isfinite({column})",
         )
-    if family in _TEXTS:
+    if family in TEXTS:
         text = f"{column}::varchar"
         read = values.time_sql(text, f"try_cast({text} as bigint)")
         return read, f"{text} is not null and not {values.no_time_sql(text)} and ({read}) is null"
     number = f"try_cast({column} as bigint)"
     read = values.epoch_sql(number)
-    absent = f"{column} is null" + (f" or {_is_nan(column)}" if family in _FLOATS else "")
+    absent = f"{column} is null" + (f" or {_is_nan(column)}" if family in FLOATS else "")
     return read, f"not ({absent}) and ({read}) is null"
 
 
@@ -171,14 +200,14 @@ def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: s
     types = tuple(str(each[1]) for each in described)
     chosen = columns.choose_by_name(where, names, options)
     allowed: dict[Role, tuple[str, ...]] = {
-        "user": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS),
-        "item": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS),
-        "rating": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS),
-        "time": (*_INTEGERS, *_WIDE_INTEGERS, *_FLOATS, "DECIMAL", *_TEXTS, *_TIMES),
+        "user": _VALUES,
+        "item": _VALUES,
+        "rating": _VALUES,
+        "time": (*_VALUES, *TIMES),
     }
     for role in columns.ROLES:
         at = chosen.position(role)
-        if at is not None and _family(types[at]) not in allowed[role]:
+        if at is not None and type_family(types[at]) not in allowed[role]:
             message = (
                 f"{where}: column '{names[at]}' has the type {types[at][:60]}, which cannot be read as "
                 f"a {role}. Say which column to use with {columns.option_name(role)}."
@@ -190,7 +219,8 @@ def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: s
     return Table(where, relation, row, names, types, chosen)
 
 
-def _family(type_name: str) -> str:
+def type_family(type_name: str) -> str:
+    """A type without what stands in parentheses, and LIST for lists."""
     upper = type_name.upper()
     if upper.endswith("]"):
         return "LIST"
@@ -252,7 +282,7 @@ def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str
     ).fetchall()
     listed = ", ".join(each if schema == "main" else f"{schema}.{each}" for schema, each in found[:40])
     if not found:
-        message = f"{source.given}: is a DuckDB database without tables, there are no ratings in it."
+        message = f"{source.given}: is a DuckDB database without tables, there are no {source.holds} in it."
         raise InputError(message)
     if source.table is None:
         if len(found) > 1:

@@ -1,0 +1,4 @@
+{{ config(enabled=kgather.generalize() == "dgh") }}
+-- The domain generalization hierarchy: the ranges of each level above the ratings themselves.
+select level, low, high
+from {{ kgather.hierarchy_relation(var("hierarchy"), "hierarchy", ref("int_kgather__scale")) }}

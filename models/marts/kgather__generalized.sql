@@ -1,0 +1,30 @@
+{{ config(enabled=kgather.generalize() != "none") }}
+{% set artifacts = ref("int_kgather__artifact_items") -%}
+-- The generalized table: one row a user, every artifact as its group shows it, personal attributes as they are.
+with classes as (
+  {{ kgather.generalized_select(
+    "ranges" if kgather.generalize() == "dgh" else "sets",
+    artifacts,
+    ref("int_kgather__generalized_cells"),
+    ref("int_kgather__groups"),
+    reserved=var("personal_columns"),
+  ) }}
+)
+
+select
+  cast(gathered.group_id as bigint) as group_id
+  {%- for artifact in kgather.artifact_ids(artifacts) %},
+  classes.{{ kgather.quoted_name(artifact) }}
+  {%- endfor %}
+  {%- for column in var("personal_columns") %},
+  attributes.{{ kgather.quoted_name(column) }}
+  {%- endfor %}
+from {{ ref("int_kgather__gathered") }} as gathered
+join classes on classes.group_id = gathered.group_id
+{% if var("personal_columns") -%}
+join {{ ref("int_kgather__users") }} as users using (user_code)
+left join {{ ref("stg_kgather__user_attributes") }} as attributes
+  on cast(attributes.user_id as varchar) = cast(users.user_id as varchar)
+{% endif -%}
+-- The order of the pseudonyms is random.
+order by gathered.group_id, gathered.pseudonym

@@ -1,0 +1,8 @@
+{#- The condition that a column of item ids names none of the sensitive items. -#}
+{% macro is_not_sensitive(column) -%}
+  cast({{ column }} as varchar) not in (
+    {%- for item in var('sensitive_items') -%}
+    '{{ item | string | replace("'", "''") }}'{{ ", " if not loop.last }}
+    {%- endfor -%}
+  )
+{%- endmacro %}

@@ -1,0 +1,29 @@
+{#-
+Finds the column of users in the relation of their attributes, and checks that every column exists that a var names.
+Returns {user, others}: quoted names.
+-#}
+{% macro attribute_columns(relation) %}
+  {% set names = {} %}
+  {% for column in adapter.get_columns_in_relation(relation) %}
+    {% do names.update({column.name | lower: column.name}) %}
+  {% endfor %}
+  {% set usual = ['user_id', 'userid', 'user', 'uid', 'customer_id', 'customerid', 'member_id', 'reviewer_id', 'id'] %}
+  {% set hits = usual | select('in', names) | list %}
+  {% if not hits %}
+    {% do exceptions.raise_compiler_error(
+      "kgather: " ~ relation ~ " has no column for the user. It has: " ~ names.values() | join(', ')
+      ~ ". Name it user_id."
+    ) %}
+  {% endif %}
+  {% set asked = var('personal_columns') + var('sensitive_columns') %}
+  {% for name in asked + ([var('level_column')] if var('level_column') else []) if name | lower not in names %}
+    {% do exceptions.raise_compiler_error(
+      "kgather: " ~ relation ~ " has no column " ~ name ~ ". It has: " ~ names.values() | join(', ') ~ "."
+    ) %}
+  {% endfor %}
+  {% set others = [] %}
+  {% for lower, name in names.items() if lower not in (hits[0], 'user_id') %}
+    {% do others.append(adapter.quote(name)) %}
+  {% endfor %}
+  {{ return({'user': adapter.quote(names[hits[0]]), 'others': others}) }}
+{% endmacro %}

@@ -1,0 +1,307 @@
+"""Every method of gathering and of anonymizing through the whole pipeline, on small data."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import Any
+
+import duckdb
+import pytest
+
+from kgather.errors import InputError
+from kgather.publish import LOADED_ATTRIBUTES, Published
+from kgather.settings import PublishSettings
+from kgather.verify import promised_size, verify_release
+
+Publish = Callable[..., Published]
+Rows = list[tuple[Any, ...]]
+
+
+def released_rows(published: Published, query: str) -> Rows:
+    with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
+        return con.sql(query).fetchall()
+
+
+def secret_rows(published: Published, query: str) -> Rows:
+    assert published.work_database
+    with duckdb.connect(str(published.work_database), read_only=True) as con:
+        return con.sql(query).fetchall()
+
+
+def secret_map(published: Published) -> dict[Any, int]:
+    return dict(secret_rows(published, "select user_id, group_id from int_kgather__groups"))
+
+
+def checks(published: Published) -> dict[str, int]:
+    return {check.check: check.measured for check in published.audit.checks}
+
+
+def partition(published: Published) -> set[frozenset]:
+    members = defaultdict(set)
+    for user, group in secret_map(published).items():
+        members[group].add(user)
+    return {frozenset(group) for group in members.values()}
+
+
+ON_VECTORS = ["bkg", "bounded_t_means", "mdav", "epsilon"]
+
+
+@pytest.mark.parametrize("method", ON_VECTORS)
+def test_methods_on_vectors_go_through_the_same_marts(method: str, sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=5, method=method, homogenize="predicted")
+    assert min(map(len, partition(published))) >= 5
+    assert sum(map(len, partition(published))) == 240
+    assert released_rows(published, "select count(*) from kgather__ratings") == [(80 * len(partition(published)),)]
+    assert all(check.passed for check in verify_release(published.folder, 5))
+
+
+@pytest.mark.parametrize("refine", [True, False])
+def test_groups_depend_on_the_seed_alone(refine: bool, sample: Path, publish_to: Publish) -> None:
+    twice = [publish_to(sample, k=5, method="bkg", refine=refine, threads=threads) for threads in (1, 2)]
+    assert partition(twice[0]) == partition(twice[1])
+    assert released_rows(twice[0], "select min(pseudonym) from kgather__members") != released_rows(
+        twice[1], "select min(pseudonym) from kgather__members"
+    )
+
+
+def test_blocks_hold_groups_of_k(sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=5, method="mdav", block_size=60)
+    assert min(map(len, partition(published))) >= 5
+
+
+def test_bins_are_reported(sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=5, method="bounded_t_means", method_options={"rounds": 3})
+    sizes = [n for (n,) in secret_rows(published, "select count(*) from int_kgather__gathered group by bin")]
+    assert len(sizes) > 1
+    told = checks(published)
+    assert told["users in the smallest bin"] == min(sizes)
+    assert told["users in the largest bin"] == max(sizes)
+
+
+def test_microaggregation_is_the_centroid_of_filled_ratings(sample: Path, publish_to: Publish) -> None:
+    """The system of Casino et al.: fill, z-score, MDAV, centroid, de-standardize; nothing is learnt for it."""
+    published = publish_to(
+        sample, k=5, method="mdav", metric="filled", homogenize="microaggregated", solver="none", refine=False
+    )
+    groups = secret_map(published)
+    ratings = {
+        (user, item): rating
+        for user, item, rating in secret_rows(published, "select user_id, item_id, rating from stg_kgather__ratings")
+    }
+    [(low, high)] = secret_rows(published, "select scale_min, scale_max from int_kgather__scale")
+    members = defaultdict(list)
+    for user, group in groups.items():
+        members[group].append(user)
+    cells = released_rows(published, "select group_id, item_id, rating from kgather__ratings")
+    assert len(cells) == 80 * len(members)
+    for group, item, rating in cells:
+        filled = [ratings.get((user, item), (low + high) / 2) for user in members[group]]
+        assert rating == pytest.approx(mean(filled))
+    # All groups have k members but the last of MDAV, or those that took its members.
+    assert Counter(map(len, members.values()))[5] >= len(members) - 5
+
+
+def wide(folder: Path) -> Path:
+    """Ten users who rated five books, with what is known of them."""
+    file = folder / "books.csv"
+    file.write_text((Path(__file__).parents[2] / "fixtures" / "recommendation_table.csv").read_text())
+    return file
+
+
+BOOKS = ["Warcross", "Joy Ride", "Egomaniac", "Pachinko", "Geekerella"]
+
+
+def publish_books(publish_to: Publish, folder: Path, **settings: Any) -> Published:
+    return publish_to(
+        wide(folder),
+        load={"artifact_columns": tuple(BOOKS)},
+        user_attributes=LOADED_ATTRIBUTES,
+        scale=(0, 5, 1),
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("method", ["k_likeness", "k_member", "mondrian"])
+def test_a_wide_table_is_generalized(method: str, tmp_path: Path, publish_to: Publish) -> None:
+    published = publish_books(publish_to, tmp_path, k=3, method=method, personal_columns=["Age", "City"])
+    assert not (published.folder / "ratings.parquet").exists()
+    with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
+        assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS, "Age", "City"]
+    rows = released_rows(published, "from kgather__generalized")
+    assert sorted((age, city) for *_, age, city in rows)[0] == (23, "Los Angeles")
+    # Every member's value is in the set that stands for it; 0 is not rated.
+    true_values = defaultdict(dict)
+    for user, item, rating in secret_rows(published, "select user_id, item_id, rating from stg_kgather__ratings"):
+        true_values[user][item] = rating
+    shown = {row[0]: row[1:6] for row in rows}
+    for user, group in secret_map(published).items():
+        for book, values in zip(BOOKS, shown[group], strict=True):
+            assert (true_values[user].get(book, 0.0) in values) if values else book not in true_values[user]
+    assert all(check.passed for check in verify_release(published.folder, 3))
+
+
+def test_ranges_of_a_hierarchy(tmp_path: Path, publish_to: Publish) -> None:
+    published = publish_books(publish_to, tmp_path, k=3, method="k_likeness", generalize="dgh")
+    for row in released_rows(published, "from kgather__generalized"):
+        for cell in row[1:]:
+            assert (
+                cell is None or cell["low"] == cell["high"] or (cell["low"], cell["high"]) in {(0, 2), (3, 5), (0, 5)}
+            )
+
+
+def test_users_without_artifacts_are_set_aside_and_counted(sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=5, method="k_likeness", artifacts=1)
+    raters = secret_rows(published, "select max(raters) from int_kgather__items")[0][0]
+    assert raters < 240
+    assert checks(published)["users set aside: they rated none of the artifacts"] == 240 - raters
+    assert released_rows(published, "select count(*) from kgather__generalized") == [(raters,)]
+
+
+def test_other_methods_generalize_everybody(sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=5, method="bkg", generalize="ndgh", artifacts=3)
+    assert released_rows(published, "select count(*) from kgather__generalized") == [(240,)]
+    assert (published.folder / "ratings.parquet").exists()
+
+
+def levels_of(folder: Path, sample: Path, levels: list[int | None]) -> Path:
+    with duckdb.connect() as con:
+        users = [u for (u,) in con.sql(f"select distinct user_id from '{sample}' order by 1").fetchall()]
+    file = folder / "users.csv"
+    lines = [f"{user},{'' if level is None else level}" for user, level in zip(users, levels * 240, strict=False)]
+    file.write_text("user_id,level\n" + "\n".join(lines) + "\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("method", "levels"), [("bokg", [1, 5]), ("customized", [1, 5]), ("customized", [1, 2, None, 9])]
+)
+def test_users_choose_their_level(
+    method: str, levels: list[int | None], sample: Path, tmp_path: Path, publish_to: Publish
+) -> None:
+    published = publish_to(
+        sample,
+        attributes=levels_of(tmp_path, sample, levels),
+        k=5,
+        method=method,
+        user_attributes=LOADED_ATTRIBUTES,
+        level_column="level",
+    )
+    wanted = dict(secret_rows(published, "select user_id, level from int_kgather__user_levels"))
+    assert Counter(wanted.values()) == Counter(5 if level is None else level for level in (levels * 240)[:240])
+    sizes = Counter(secret_map(published).values())
+    assert all(sizes[group] >= wanted[user] for user, group in secret_map(published).items())
+    assert min(sizes.values()) == 1
+    told = checks(published)
+    assert told["users in a group smaller than they ask for"] == 0
+    assert told["users who stand alone"] == sum(size == 1 for size in sizes.values())
+    # What is promised to everybody is what those get who asked for least.
+    assert promised_size(published.folder) == 1
+
+
+def test_levels_that_are_none(sample: Path, tmp_path: Path, publish_to: Publish) -> None:
+    with pytest.raises(InputError, match="120 users have a level in the column level that is no whole number"):
+        publish_to(
+            sample,
+            attributes=levels_of(tmp_path, sample, [5, 0]),
+            k=5,
+            method="customized",
+            user_attributes=LOADED_ATTRIBUTES,
+            level_column="level",
+        )
+
+
+def test_epsilon_moves_ratings_into_windows(sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=5, method="epsilon", epsilon=2)
+    spans = released_rows(
+        published,
+        """
+        select max(rating) - min(rating), count(*), any_value(group_size)
+        from kgather__user_ratings join kgather__members using (pseudonym) join kgather__groups using (group_id)
+        group by group_id, item_id
+        """,
+    )
+    assert spans
+    assert all(span <= 2 and rated == members for span, rated, members in spans)
+    windows = released_rows(published, "select high - low, count(*) from kgather__intervals group by 1")
+    assert [span for span, _ in windows] == [2.0]
+    assert all(check.passed for check in verify_release(published.folder, 5))
+    said = json.loads((published.folder / "audit.json").read_text())["not_promised"]
+    assert any("(k, epsilon)" in sentence for sentence in said)
+
+
+def test_noise_is_no_anonymity_and_says_so(sample: Path, publish_to: Publish) -> None:
+    with pytest.raises(InputError, match="--i-know-this-is-not-anonymous"):
+        PublishSettings(k=5, method="gaussian_noise")
+    published = publish_to(
+        sample, k=5, method="gaussian_noise", i_know_this_is_not_anonymous=True, cells="rated", noise_sigma=0.5,
+        noise_clip=False,
+    )  # fmt: skip
+    pairs = secret_rows(published, "select count(*) from stg_kgather__ratings")
+    assert released_rows(published, "select count(*) from kgather__user_ratings") == pairs
+    noise = secret_rows(
+        published,
+        """
+        with spread as (select item_id, stddev_pop(rating) as sd from stg_kgather__ratings group by item_id)
+        select (noisy.rating - ratings.rating) / sd
+        from int_kgather__noisy_ratings as noisy
+        join stg_kgather__ratings as ratings using (user_id, item_id)
+        join spread using (item_id)
+        """,
+    )
+    assert pstdev(z for (z,) in noise) == pytest.approx(0.5, abs=0.03)
+    told = {check.check: check for check in published.audit.checks}
+    assert told["k-anonymity: users in the smallest group"].promised is None
+    assert told["users who stand alone"].measured == 240
+    assert not all(check.passed for check in verify_release(published.folder, promised_size(published.folder)))
+
+
+@pytest.mark.parametrize(
+    "form", [{"homogenize": "pure"}, {"cells": "rated"}, {"homogenize": "padded", "cells": "rated"}]
+)
+def test_cells_are_added_until_enough_groups_show_an_item(form: dict, sample: Path, publish_to: Publish) -> None:
+    published = publish_to(sample, k=10, diversity_l=12, **form)
+    shown = released_rows(published, "select count(*) from kgather__ratings group by item_id")
+    assert len(shown) == 80
+    assert min(shown)[0] >= 12
+    added = secret_rows(published, "select count(*) from int_kgather__added_cells")[0][0]
+    assert added > 0
+    told = checks(published)
+    assert told["cells added for (b, l)-diversity"] == added
+    assert told["(b, l)-diversity: groups that show the set of 1 items which the fewest show"] == min(shown)[0]
+
+
+@pytest.mark.parametrize(
+    ("measure", "l", "c"),
+    [("distinct", 3, None), ("entropy", 2, None), ("recursive", 2, 2.0), ("deviation", 0.5, None)],
+)
+def test_what_is_sensitive_stays_diverse(
+    measure: str,
+    l: float,
+    c: float | None,
+    sample: Path,
+    publish_to: Publish,  # noqa: E741
+) -> None:
+    settings = {"k": 5, "sensitive_items": [2, 43], "sensitive_diversity": measure, "sensitive_l": l, "sensitive_c": c}
+    published = publish_to(sample, **settings)
+    [(name, measured)] = [
+        (check, measured) for check, measured in checks(published).items() if "sensitive attributes without it" in check
+    ]
+    assert measured == 0
+    bare = publish_to(sample, k=5)
+    assert len(partition(published)) < len(partition(bare))
+    if measure == "distinct":
+        groups = secret_map(published)
+        values = defaultdict(set)
+        for user, rating in secret_rows(
+            published, "select user_id, rating from stg_kgather__ratings where item_id = 2"
+        ):
+            values[groups[user]].add(rating)
+        assert min(map(len, values.values())) >= 3
+        assert name.startswith("distinct 3")
+
+
+def test_diversity_that_cannot_be(sample: Path, publish_to: Publish) -> None:
+    with pytest.raises(InputError, match="2"):
+        publish_to(sample, k=5, sensitive_items=[2], sensitive_l=50)
