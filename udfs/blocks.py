@@ -84,17 +84,21 @@ def _coded(groups: np.ndarray, size: int, k: int) -> tuple[np.ndarray, int]:
     return code.astype(np.int32), len(members)
 
 
-def cut(points: np.ndarray, most: int, *, turn: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts the points into blocks of at most `most` (and at least half of that, or a third for turn > 0).
+def cut(
+    points: np.ndarray, most: int, *, weights: np.ndarray | None = None, turn: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts the points into blocks of at most `most`; where all weigh 1, blocks have at least half of that.
 
-    points: float[n, d], n >= 1, C order; they are reordered in place, block by block. Returns the order
-    int64[n] (row i of the result was row order[i] before) and the edges int64[blocks + 1]. turn: every turn
-    cuts elsewhere. Expected O(n d log(n / most)).
+    points: float[n, d], n >= 1, C order; they are reordered in place, block by block. weights: int64[n], how
+    much each counts towards `most` (default 1); a single point may weigh more. turn: every turn from 1 on
+    cuts elsewhere, off the median (blocks have three eighths at least). Returns the order int64[n] (row i of
+    the result was row order[i] before) and the edges int64[blocks + 1]. Expected O(n d log(n / most)).
     """
     n = len(points)
     order = np.arange(n, dtype=np.int64)
-    edges = np.empty(3 * n // most + 3, dtype=np.int64)
-    blocks = _cut(points, order, most, turn, edges)
+    edges = np.empty(n + 1 if weights is not None else min(n, 3 * n // most + 1) + 1, dtype=np.int64)
+    heavy = np.empty(0, dtype=np.int64) if weights is None else weights
+    blocks = _cut(points, order, heavy, most, turn, edges)
     return order, edges[: blocks + 1]
 
 
@@ -197,7 +201,9 @@ def _split(
 
 
 @njit(nogil=True, cache=True)
-def _cut(rows: np.ndarray, order: np.ndarray, most: int, turn: int, edges: np.ndarray) -> int:
+def _cut(
+    rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int, turn: int, edges: np.ndarray
+) -> int:
     n, d = rows.shape
     direction = np.empty(d)
     key, spare = np.empty(n), np.empty(n)
@@ -209,7 +215,12 @@ def _cut(rows: np.ndarray, order: np.ndarray, most: int, turn: int, edges: np.nd
         depth -= 1
         lo, hi = stack[depth, 0], stack[depth, 1]
         size = hi - lo
-        if size <= most:
+        weight = size
+        if len(weights) > 0:
+            weight = 0
+            for i in range(lo, hi):
+                weight += weights[order[i]]
+        if weight <= most or size == 1:
             blocks += 1
             edges[blocks] = hi
             continue

@@ -130,10 +130,7 @@ def _bin_centres(
 ) -> np.ndarray:
     """The centres of the bins, one a column: float64[d, bins]."""
     n = len(rows)
-    if bins is None:
-        n_bins = max(1, min(round(sqrt(n)), n // (2 * k)))
-    else:
-        n_bins = whole("bins", bins, 1, n)
+    n_bins = max(1, min(round(sqrt(n)), n // (2 * k))) if bins is None else whole("bins", bins, 1, n)
     size = min(n, _SAMPLED * n_bins) if sample is None else whole("sample", sample, n_bins, n)
     drawn = rows[np.sort(_shuffled(n, np.uint64(keyed(random, _OF_SAMPLE, 0)))[:size])]
     label = np.empty(size, dtype=np.int64)

@@ -86,7 +86,7 @@ def decompose(
     if not np.isfinite(matrix.values).all():
         msg = "some ratings are not finite numbers"
         raise InputError(msg)
-    if epsilon >= max(rating_range, float(np.ptp(matrix.values)) if matrix.nnz else 0.0):
+    if epsilon >= max(rating_range, _reach(matrix)):
         groups = bkg.gather(rows, k, seed=seed)
         return groups, np.ones(int(groups.max()) + 1, dtype=np.bool_)
     limit = epsilon + _ROUNDING * float(np.abs(matrix.values).max(initial=0))
@@ -104,6 +104,11 @@ def decompose(
     is_clique = np.empty(found.count, dtype=np.bool_)
     are_cliques(matrix.indptr, matrix.values, sets, members, _starts(found.of_user[members]), limit, is_clique)
     return found.of_user, is_clique
+
+
+def _reach(matrix: RatingMatrix) -> float:
+    """How far the ratings are apart."""
+    return float(matrix.values.max()) - float(matrix.values.min()) if matrix.nnz else 0.0
 
 
 class _Groups:

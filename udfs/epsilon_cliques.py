@@ -19,7 +19,7 @@ from numba import njit
 _PAIRED = 512  # points of a part whose pairs are compared
 _STACK = 256  # a part is cut at most 7 to 1, so the stack is never deeper than 8 log2(n / 512)
 _LOOKS = 4  # looks at a point, for each pair of the part, until no further clique is tried
-_WAYS = 2  # passes over the points: all, then those that the medians may have separated
+_PASSES = 2  # passes over the points: all, then those that the medians may have separated
 
 
 @njit(nogil=True, cache=True)
@@ -42,7 +42,7 @@ def find_cliques(
     written: the number of the clique of every user, or left as it is for those without. Numbers are unique over all
     sets.
 
-    For a set of p points over m items O(p m (512 + log p)) at most if k is no larger than 512, and O(users).
+    For a set of p points over m items O(512 p m log p) at most, and O(users).
     """
     for s in range(lo, hi):
         first, last = set_starts[s], set_starts[s + 1]
@@ -102,7 +102,7 @@ def _decompose(
     """Cliques among all points of one item set; `left` int64[p] counts the users of each that are in none."""
     stack = np.empty((_STACK, 2), dtype=np.int64)
     low, high = np.empty(points.shape[1]), np.empty(points.shape[1])
-    for _ in range(_WAYS):
+    for _ in range(_PASSES):
         part = np.flatnonzero(left)
         stack[0, 0], stack[0, 1] = 0, len(part)
         depth = 1
@@ -228,7 +228,9 @@ def _grow_cliques(
             if not grown:
                 continue
             spare[count] = max(left[seed] - k, 0)
-            for i in np.flatnonzero(taken):
+            for i in range(size):
+                if taken[i] == 0:
+                    continue
                 if owner[i] < 0:
                     _count(near, i, -taken[i], around)
                 if owner[i] < 0 and taken[i] == left[i]:
@@ -338,8 +340,8 @@ def _grow(
                 best, least = i, wider
         candidates = kept
         if best < 0:
-            for i in np.flatnonzero(taken):
-                if owner[i] >= 0:
+            for i in range(len(taken)):
+                if taken[i] > 0 and owner[i] >= 0:
                     spare[owner[i]] += taken[i]
                 taken[i] = 0
             return False, looked

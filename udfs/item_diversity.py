@@ -344,6 +344,12 @@ def _complete(
 
 
 @njit(nogil=True, cache=True)
+def _copy(source: np.ndarray, row: int, target: np.ndarray, to: int) -> None:
+    for w in range(source.shape[1]):
+        target[to, w] = source[row, w]
+
+
+@njit(nogil=True, cache=True)
 def _rarest_last(
     indptr: np.ndarray,
     items: np.ndarray,
@@ -365,7 +371,7 @@ def _rarest_last(
     for p in range(n):
         own_missing[p] = own[p] >> 32
         own[p] &= _LOW32
-        own_cover[p] = cover[own[p]]
+        _copy(cover, own[p], own_cover, p)
     return n
 
 
@@ -418,8 +424,8 @@ def _pairs(
                         break
                 if count < least:
                     state = _complete(cover, missing, own[p], own[q], -1, n_groups, least - count, state)
-                    own_cover[p] = cover[own[p]]
-                    own_cover[q] = cover[own[q]]
+                    _copy(cover, own[p], own_cover, p)
+                    _copy(cover, own[q], own_cover, q)
 
 
 @njit(nogil=True, cache=True)
@@ -457,7 +463,7 @@ def _triples(
                     if count < least:
                         state = _complete(cover, missing, own[p], own[q], own[r], n_groups, least - count, state)
                         for s in (p, q, r):
-                            own_cover[s] = cover[own[s]]
+                            _copy(cover, own[s], own_cover, s)
                         for w in range(words):
                             both[w] = own_cover[p, w] & own_cover[q, w]
 

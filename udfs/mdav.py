@@ -8,8 +8,8 @@ While 3k or more records are left, the one farthest from their centroid forms a 
 it, and so does the one farthest from that record. Of 2k to 3k - 1 the record farthest from the centroid forms one
 more. The k to 2k - 1 that remain are the leftovers.
 
-Nothing is random. Ties fall to the lowest record, and on whole numbers they are seen exactly: distances from a
-centroid are compared as |c x - sum of the c records|, which does not divide.
+Nothing is random. Ties fall to the lowest record, and on whole numbers (whose squares, times c^2, are below 2^53)
+none is missed: distances from a centroid are compared as |c x - sum of the c records|, which does not divide.
 
 Every group takes two searches of the records left, so the time is quadratic in their number. For up to 32 columns
 searches leave out most records (kgather.udfs.mdav_blocks) and the groups are the same as those of the plain loop,

@@ -116,9 +116,7 @@ def merge_until_diverse(
         group = new.astype(np.int32)[group]
 
 
-def least_diversity(
-    groups: np.ndarray, sensitive: np.ndarray, *, kind: str, c: float | None = None
-) -> np.ndarray:
+def least_diversity(groups: np.ndarray, sensitive: np.ndarray, *, kind: str, c: float | None = None) -> np.ndarray:
     """The smallest measure of every sensitive attribute over the groups where somebody has a value,
     float64[s].
 

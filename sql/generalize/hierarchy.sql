@@ -11,7 +11,7 @@ there is no step.
     select
       case
         when scale_step > 0 then range(1, cast(ceil((scale_max - scale_min) / scale_step - 1e-6) as bigint))
-        else error('hierarchy: binary needs a scale with a step; set the var scale to [min, max, step] or list the levels')
+        else error('hierarchy: binary needs a scale with a step: set scale to [min, max, step] or list the levels')
       end as numbers,
       scale_min,
       scale_max,
@@ -89,11 +89,15 @@ there is no step.
 {% macro shape_problems(levels) %}
   {%- set problems = [] -%}
   {%- if levels is mapping or levels is not iterable or levels | length == 0 -%}
-    {%- do return(["hierarchy is halves, binary or levels of [low, high], the finest first, not " ~ tojson(levels) ~ "."]) -%}
+    {%- do return(
+      ["hierarchy is halves, binary or levels of [low, high], the finest first, not " ~ tojson(levels) ~ "."]
+    ) -%}
   {%- endif -%}
   {%- for ranges in levels -%}
     {%- if ranges is string or ranges is mapping or ranges is not iterable or ranges | length == 0 -%}
-      {%- do problems.append("hierarchy: level " ~ loop.index ~ " is a list of [low, high], not " ~ tojson(ranges) ~ ".") -%}
+      {%- do problems.append(
+        "hierarchy: level " ~ loop.index ~ " is a list of [low, high], not " ~ tojson(ranges) ~ "."
+      ) -%}
     {%- else -%}
       {%- set level = loop.index -%}
       {%- for range in ranges -%}
@@ -102,7 +106,8 @@ there is no step.
           or range | select('boolean') | list or range[0] - range[0] != 0 or range[1] - range[1] != 0
           or range[0] > range[1] -%}
           {%- do problems.append(
-            "hierarchy: level " ~ level ~ " is a list of [low, high] with low not above high, not " ~ tojson(range) ~ "."
+            "hierarchy: level " ~ level ~ " is a list of [low, high] with low not above high, not "
+            ~ tojson(range) ~ "."
           ) -%}
         {%- endif -%}
       {%- endfor -%}
