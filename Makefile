@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench-setup bench-publish bench-choices clean
+.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-methods bench-loss bench-mondrian clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,15 @@ bench-publish: bench-setup  ## speed and memory: benchmarks/publish.py
 
 bench-choices: bench-setup  ## what each choice costs and gives away: benchmarks/choices.py
 	$(BIN)/python benchmarks/choices.py
+
+bench-methods: bench-setup  ## what each method of gathering costs and gives away: benchmarks/methods.py
+	$(BIN)/python benchmarks/methods.py
+
+bench-loss: bench-setup  ## the loss of groups against the rivals': benchmarks/loss.py
+	$(BIN)/python benchmarks/loss.py
+
+bench-mondrian: bench-setup  ## Mondrian against anonypy: benchmarks/mondrian.py
+	$(BIN)/python benchmarks/mondrian.py
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

@@ -524,7 +524,8 @@ def _cost(b: _Block, user: int, group: int) -> float:
 
 @njit(nogil=True, cache=True)
 def _nearest_groups(b: _Block, user: int, near: np.ndarray, cost: np.ndarray) -> None:
-    """near int32[_NEAR]: the other groups that the user would add least to, -1 where there are fewer.
+    """near int32[_NEAR]: the other groups that the user would add least to and that are large enough for it once it is
+    there, nearest first, -1 where there are fewer.
 
     cost float32[c] is scratch.
     """
@@ -544,8 +545,9 @@ def _nearest_groups(b: _Block, user: int, near: np.ndarray, cost: np.ndarray) ->
         cost[b.users[user].group] = np.inf
     near[:] = -1
     worst = np.float32(np.inf)
+    level = b.users[user].level
     for group in range(used):
-        if cost[group] < worst:
+        if cost[group] < worst and b.groups[group].size + 1 >= level:
             place = _NEAR - 1
             while place > 0 and (near[place - 1] < 0 or cost[near[place - 1]] > cost[group]):
                 near[place] = near[place - 1]
@@ -556,32 +558,107 @@ def _nearest_groups(b: _Block, user: int, near: np.ndarray, cost: np.ndarray) ->
 
 
 @njit(nogil=True, cache=True)
-def _move(b: _Block, user: int, near: np.ndarray, cost: np.ndarray) -> bool:
-    """The user stands alone or goes to another group, if its own can spare it and the loss falls.
+def _nearest_alone(b: _Block, point: np.ndarray, cost: np.ndarray) -> int:
+    """The user standing alone who is nearest to the point, float64[d]; -1 if there is none. cost float32[m]: scratch."""
+    m = len(b.users)
+    for other in range(m):
+        cost[other] = 0
+    for a in range(b.rows.shape[1]):
+        x = np.float32(point[a])
+        column = b.columns[a]
+        for other in range(m):
+            gap = x - column[other]
+            cost[other] += gap * gap
+    found, least = -1, np.float32(np.inf)
+    for other in range(m):
+        if cost[other] < least and b.users[other].group < 0:
+            found, least = other, cost[other]
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _squared_gap(b: _Block, user: int, other: int) -> float:
+    total = 0.0
+    for a in range(b.rows.shape[1]):
+        gap = float(b.rows[user, a]) - b.rows[other, a]
+        total += gap * gap
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _best_place(
+    b: _Block, user: int, near: np.ndarray, cost: np.ndarray, point: np.ndarray
+) -> tuple[int, int, float]:
+    """Where the user adds least: (a group, -1, cost), or (-1, a user standing alone, cost); (-1, -1, inf) if nowhere.
+
+    near int32[_NEAR] becomes the nearest other groups.
+    """
+    level = b.users[user].level
+    _nearest_groups(b, user, near, cost)
+    group, other, least = -1, -1, np.inf
+    if near[0] >= 0:
+        group, least = near[0], _cost(b, user, near[0])
+    if level <= 2:
+        for a in range(b.rows.shape[1]):
+            point[a] = b.rows[user, a]
+        alone = _nearest_alone(b, point, cost)
+        if alone >= 0:
+            of_pair = _squared_gap(b, user, alone) / 2
+            if of_pair < least:
+                group, other, least = -1, alone, of_pair
+    return group, other, least
+
+
+@njit(nogil=True, cache=True)
+def _go(b: _Block, user: int, group: int, other: int) -> None:
+    """The user leaves its group for the place that `_best_place` found; `_tidy` has to follow."""
+    _quit(b, user)
+    if other >= 0:
+        group = _new_group(b)
+        _join(b, other, group)
+    _join(b, user, group)
+
+
+@njit(nogil=True, cache=True)
+def _move(b: _Block, user: int, near: np.ndarray, cost: np.ndarray, point: np.ndarray) -> bool:
+    """The user stands alone or goes to another group, if the loss falls; in its place a user standing alone may come.
 
     near int32[_NEAR] becomes the nearest other groups, none (-1) if they were not looked for.
     """
-    group, level = b.users[user].group, b.users[user].level
+    home, level = b.users[user].group, b.users[user].level
     near[:] = -1
-    if group < 0:
+    if home < 0:
         return False
-    spared = b.groups[group].size > _needed_without(b, user)
+    spared = b.groups[home].size > _needed_without(b, user)
     if spared and level == 1:
         _quit(b, user)
-        _tidy(b, group)
+        _tidy(b, home)
         return True
-    _nearest_groups(b, user, near, cost)
-    if not spared:
-        return False
+    group, other, least = _best_place(b, user, near, cost, point)
     gain = _gain(b, user)
-    for place in range(_NEAR):
-        other = near[place]
-        if other >= 0 and b.groups[other].size + 1 >= level and _cost(b, user, other) < gain * (1 - _TINY):
-            _quit(b, user)
-            _join(b, user, other)
-            _tidy(b, group)
-            return True
-    return False
+    if least >= gain * (1 - _TINY):
+        return False
+    if spared:
+        _go(b, user, group, other)
+        _tidy(b, home)
+        return True
+    if level == 1 or other >= 0:
+        return False
+    size = b.groups[home].size
+    for a in range(b.rows.shape[1]):
+        point[a] = (b.sums[home, a] - b.rows[user, a]) / (size - 1)
+    alone = _nearest_alone(b, point, cost)
+    if alone < 0:
+        return False
+    gap = 0.0
+    for a in range(b.rows.shape[1]):
+        gap += (b.rows[alone, a] - point[a]) ** 2
+    if least + gap * (size - 1) / size >= gain * (1 - _TINY):
+        return False
+    _quit(b, user)
+    _join(b, alone, home)
+    _join(b, user, group)
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -784,6 +861,7 @@ def _dissolve(
     found: np.ndarray,
     near: np.ndarray,
     cost: np.ndarray,
+    point: np.ndarray,
 ) -> bool:
     """Gives the group up if the loss falls: as many as satisfy their levels among themselves are gathered anew, the
     others, those of the highest levels, go to other groups one by one.
@@ -797,19 +875,14 @@ def _dissolve(
     if stay > 0:
         count, loss = _regather(b, users[:stay], tries, seed, found)
         change += loss
+    partner = np.full(size, -1, dtype=np.int32)
     moved = stay
     while moved < size and change < 0.0:
-        user = users[moved]
-        _nearest_groups(b, user, near, cost)
-        other = -1
-        for place in range(_NEAR - 1, -1, -1):
-            if near[place] >= 0 and b.groups[near[place]].size + 1 >= b.users[user].level:
-                other = near[place]
-        if other < 0:
+        place, partner[moved], least = _best_place(b, users[moved], near, cost, point)
+        change += least
+        if least == np.inf:
             break
-        change += _cost(b, user, other)
-        _quit(b, user)
-        _join(b, user, other)
+        _go(b, users[moved], place, partner[moved])
         moved += 1
     if moved == size and change < -_TINY * before:
         for j in range(stay):
@@ -817,8 +890,11 @@ def _dissolve(
         _tidy(b, group)
         _settle(b, users[:stay], count, found)
         return True
-    for j in range(stay, moved):
+    for j in range(moved - 1, stay - 1, -1):
+        other = b.users[users[j]].group
         _quit(b, users[j])
+        if partner[j] >= 0:
+            _tidy(b, other)
         _join(b, users[j], group)
     return False
 
@@ -890,6 +966,7 @@ def _improve_block(b: _Block, tries: int, seed: np.uint64) -> None:
     members, found = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
     key, spare = np.empty(m), np.empty(m)
     near, cost = np.empty(_NEAR, dtype=np.int32), np.empty(m + 1, dtype=np.float32)
+    point = np.empty(b.rows.shape[1])
     step = max(1, m * m // _FOUND_WORK)
     for turn in range(_ROUNDS):
         if m * b.free[-1] > _MOVE_WORK:
@@ -897,9 +974,9 @@ def _improve_block(b: _Block, tries: int, seed: np.uint64) -> None:
         changes = 0
         for group in range(b.free[-1]):
             if b.groups[group].size > 1:
-                changes += _dissolve(b, group, tries, seed, members, found, near, cost)
+                changes += _dissolve(b, group, tries, seed, members, found, near, cost, point)
         for user in range(m):
-            if _move(b, user, near, cost):
+            if _move(b, user, near, cost, point):
                 changes += 1
             elif near[0] >= 0 and _exchange(b, user, near):
                 changes += 1

@@ -73,7 +73,7 @@ def added_cells(
     if b > 1:
         _refuse_too_many(matrix, wanted, b, max_sets)
     seed = random.integers(0, 1 << 64, dtype=np.uint64)
-    starts, shown_by = _by_item(groups, codes, matrix.n_items)
+    starts, shown_by = _by_item(groups, codes, n_groups, matrix.n_items)
     new_groups, new_items = _singles(starts, shown_by, wanted, n_groups, least, seed)
     if b > 1:
         before = _bits(starts, shown_by, n_groups)
@@ -105,7 +105,7 @@ def least_coverage(
     n_groups = whole("the number of groups", n_groups, 1)
     wanted = _wanted(items, matrix)
     groups, codes = _checked(cells, n_groups, matrix)
-    starts, shown_by = _by_item(groups, codes, matrix.n_items)
+    starts, shown_by = _by_item(groups, codes, n_groups, matrix.n_items)
     least = _least_single(starts, wanted, n_groups)
     if b > 1:
         shows = _shows(starts, shown_by, n_groups)
@@ -162,11 +162,11 @@ def _ones(word: np.uint64) -> int:
     word = word - ((word >> _S1) & _P1)
     word = (word & _P2) + ((word >> _S2) & _P2)
     word = (word + (word >> _S4)) & _P4
-    return np.int64((word * _BYTES) >> _S56)
+    return int(np.int64((word * _BYTES) >> _S56))
 
 
 @njit(nogil=True, cache=True)
-def _by_item(groups: np.ndarray, items: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+def _by_item(groups: np.ndarray, items: np.ndarray, n_groups: int, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     """The groups of item i are out[starts[i]:starts[i + 1]]; a cell given twice is there once."""
     starts = np.zeros(n_items + 1, dtype=np.int64)
     for item in items:
@@ -175,12 +175,10 @@ def _by_item(groups: np.ndarray, items: np.ndarray, n_items: int) -> tuple[np.nd
         starts[i + 1] += starts[i]
     place = starts[:-1].copy()
     sorted_groups = np.empty(len(items), dtype=np.int32)
-    highest = -1
     for j in range(len(items)):
         sorted_groups[place[items[j]]] = groups[j]
         place[items[j]] += 1
-        highest = max(highest, np.int64(groups[j]))
-    seen = np.full(highest + 1, -1, dtype=np.int64)
+    seen = np.full(n_groups, -1, dtype=np.int64)
     kept, lo = 0, 0
     for i in range(n_items):
         hi = starts[i + 1]
@@ -220,10 +218,10 @@ def _singles(
         if 2 * least <= n_groups:  # at least every second draw is a group that does not show it
             while need > 0:
                 state = mix(state)
-                group = np.int64(state % np.uint64(n_groups))
-                if shows[group] != i:
-                    shows[group] = i
-                    out_groups[at], out_items[at] = group, i
+                drawn = np.int64(state % np.uint64(n_groups))
+                if shows[drawn] != i:
+                    shows[drawn] = i
+                    out_groups[at], out_items[at] = drawn, i
                     at += 1
                     need -= 1
             continue
@@ -530,7 +528,7 @@ def _least_with(shows: np.ndarray, groups: np.ndarray, others: np.ndarray, wante
             sums = np.uint64(0)
             for w in range(lo, hi):
                 sums += groups[w] & shows[item, w]
-            count += np.int64((sums * _BYTES) >> _S56)
+            count += int(np.int64((sums * _BYTES) >> _S56))
             lo = hi
         least = min(least, count)
     return least

@@ -20,7 +20,8 @@ from numba import njit
 
 ALONE = -1  # how a chain ends, where no group is entered
 CYCLE = -2
-_LOOKED = 64  # members of a group looked at in one step; in larger groups the next step goes on from there
+_LOOKED = 64  # members of a group looked at in one step at most, those farthest from the centroid
+_SORTED_BY_INSERTION = 32
 _STAYS = 50  # chains that one user may start before the next one's turn
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that they fit in vector registers
@@ -29,7 +30,8 @@ _FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that they fit in
 class Block(NamedTuple):
     """The users of a block and their groups; b users, d columns, room for g groups, m near users each.
 
-    Group numbers that are not in use wait in `unused`; the members of a group are a ring from `head` on.
+    Group numbers that are not in use wait in `unused`; the members of a group are a ring from `head` on, those
+    farthest from the centroid first.
     """
 
     rows: np.ndarray  # float64[b, d]
@@ -49,6 +51,7 @@ class Block(NamedTuple):
     below: np.ndarray  # int64[g], the next largest, 0 if there is none
     centre: np.ndarray  # float64[g, d]
     unused: np.ndarray  # int32[g], a stack
+    spare: np.ndarray  # int32[b], scratch
     counts: np.ndarray  # int64[2]: numbers in `unused`, the last stamp given
 
 
@@ -114,6 +117,7 @@ def new_block(
         np.zeros(room, dtype=np.int64),
         np.empty((room, d)),
         np.empty(room, dtype=np.int32),
+        np.empty(b, dtype=np.int32),
         np.zeros(2, dtype=np.int64),
     )
     for i in range(b):
@@ -187,11 +191,40 @@ def settle(block: Block, g: int) -> None:
     block.level[g], block.holders[g], block.below[g] = level, holders, below
     for a in range(d):
         block.centre[g, a] /= size
-    for _ in range(size):
+    for at in range(size):
         block.own[i] = gap(block.rows, i, block.centre, g)
         block.root[i] = np.sqrt(block.own[i])
         block.dirty[i] = True
+        block.spare[at] = i
         i = block.after[i]
+    _sort(block, g)
+
+
+@njit(nogil=True, cache=True)
+def _sort(block: Block, g: int) -> None:
+    """Makes the ring of the members, which are in block.spare, anew: farthest first. They are nearly in order
+    where a group was sorted before.
+    """
+    size, own, members = block.size[g], block.own, block.spare
+    if size > _SORTED_BY_INSERTION:
+        key = np.empty(size)
+        for at in range(size):
+            key[at] = -own[members[at]]
+        members[:size] = members[:size][np.argsort(key, kind="mergesort")]
+    else:
+        for at in range(1, size):
+            i = members[at]
+            place = at
+            while place > 0 and own[members[place - 1]] < own[i]:
+                members[place] = members[place - 1]
+                place -= 1
+            members[place] = i
+    last = members[size - 1]
+    block.head[g] = members[0]
+    for at in range(size):
+        block.before[members[at]] = last
+        block.after[last] = members[at]
+        last = members[at]
 
 
 @njit(nogil=True, cache=True)
@@ -313,25 +346,29 @@ def _best_chain(block: Block, search: Search, u: int, most: int, plain: bool, ti
                 to_root = np.sqrt(to_centre)
                 w = block.head[g]
                 for _ in range(min(n, _LOOKED)):
+                    # x_w is at most `reach` squared, by the triangle inequality; nearer members only cost more
                     reach = to_root + root[w]
-                    if entered - own[w] - reach * reach / n < ceiling:
-                        x_w = gaps[x, w] if known else gap(rows, x, rows, w)
-                        cost = entered - own[w] - x_w / n
-                        if cost < ceiling and (plain or _replaces(block, g, w, x, most)):
-                            u_w = gaps[u, w] if known else gap(rows, u, rows, w)
-                            change = cost + gap(rows, w, centre, home) - own[u] - u_w / size_home
+                    if entered - own[w] - reach * reach / n >= ceiling:
+                        break
+                    x_w = gaps[x, w] if known else gap(rows, x, rows, w)
+                    cost = entered - own[w] - x_w / n
+                    if cost < ceiling and (plain or _replaces(block, g, w, x, most)):
+                        to_home = gap(rows, w, centre, home)
+                        change = cost + to_home - own[u]
+                        reach = root[u] + np.sqrt(to_home)
+                        if change - reach * reach / size_home < best:
+                            change -= (gaps[u, w] if known else gap(rows, u, rows, w)) / size_home
                             if change < best and (plain or _replaces(block, home, u, w, most)):
                                 best, length, end = change, step + 2, CYCLE
                                 _keep_chain(search, step)
                                 search.best[step + 1] = w
-                            if may_leave and block.least[w] == 1 and cost + loss < best:
-                                best, length, end = cost + loss, step + 2, ALONE
-                                _keep_chain(search, step)
-                                search.best[step + 1] = w
-                            if step + 1 < depth:
-                                _keep_best(search, step, w, cost)
+                        if may_leave and block.least[w] == 1 and cost + loss < best:
+                            best, length, end = cost + loss, step + 2, ALONE
+                            _keep_chain(search, step)
+                            search.best[step + 1] = w
+                        if step + 1 < depth:
+                            _keep_best(search, step, w, cost)
                     w = after[w]
-                block.head[g] = w
             if length > 0:  # the shortest chains first: a longer one may follow
                 break
             search.at[step] = 0

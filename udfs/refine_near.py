@@ -9,6 +9,8 @@ _KNOWN_UP_TO = 2048  # users of a block whose distances are all kept (32 MB)
 _WIDE = 48  # columns from which on keeping them pays
 _COMPARED = 6144  # users that each one is compared with; of more, a sample stands for the rest
 _TILE = 4
+_CHUNK = 512
+_GLANCE = 32
 
 
 @njit(nogil=True, cache=True)
@@ -55,62 +57,82 @@ def nearest(rows: np.ndarray, gaps: np.ndarray, m: int) -> np.ndarray:
     Of equally near ones the first compared stay. In a block of more than 6,144 users everyone is compared
     with a sample of that many. O(b min(b, 6144) d), in float32: the search tolerates a wrong order.
     """
-    b, d = rows.shape
+    b = len(rows)
     step = (b + _COMPARED - 1) // _COMPARED
-    others = (b + step - 1) // step
     near = np.full((b, m), -1, dtype=np.int32)
-    distance = np.empty(others, dtype=np.float32)
-    kept = np.empty(m, dtype=np.float32)
-    columns, shrink = _columns(rows, step, others)
-    point = np.empty(d, dtype=np.float32)
-    for i in range(b):
-        if len(gaps) > 0:
-            for j in range(others):
-                distance[j] = np.float32(gaps[i, j * step] * shrink * shrink)
-        else:
-            for a in range(d):
-                point[a] = np.float32(rows[i, a] * shrink)
-            _to_all(columns, point, distance)
-        found = 0
-        for j in range(others):
-            if found == m and distance[j] >= kept[m - 1]:
-                continue
-            if j * step == i:
-                continue
-            place = min(found, m - 1)
-            found = min(found + 1, m)
-            while place > 0 and kept[place - 1] > distance[j]:
-                kept[place] = kept[place - 1]
-                near[i, place] = near[i, place - 1]
-                place -= 1
-            kept[place] = distance[j]
-            near[i, place] = j * step
+    kept = np.full((b, m), np.inf, dtype=np.float32)
+    shrink = _shrink(rows)
+    points = _shrunk(rows, shrink) if len(gaps) == 0 else np.empty((0, 0), dtype=np.float32)
+    columns = np.ascontiguousarray(points[::step].T)
+    others = (b + step - 1) // step
+    distance = np.empty(_CHUNK, dtype=np.float32)
+    for lo in range(0, others, _CHUNK):  # a chunk of the others stays in the cache while all users pass
+        size = min(_CHUNK, others - lo)
+        for i in range(b):
+            if len(gaps) > 0:
+                for j in range(size):
+                    distance[j] = np.float32(gaps[i, (lo + j) * step] * shrink * shrink)
+            else:
+                _to_chunk(columns, lo, size, points[i], distance)
+            _keep_nearest(distance, lo, size, step, i, kept[i], near[i])
     return near
 
 
 @njit(nogil=True, cache=True)
-def _columns(rows: np.ndarray, step: int, others: int) -> tuple[np.ndarray, float]:
-    """Every step-th row as float32[d, others], and the factor they are multiplied by: no square overflows."""
+def _shrink(rows: np.ndarray) -> float:
+    """A factor that brings all values to at most 1, so that no square overflows."""
     largest = 0.0
     for i in range(rows.shape[0]):
         for a in range(rows.shape[1]):
             largest = max(largest, abs(rows[i, a]))
-    shrink = 1.0 / largest if largest > 0.0 else 1.0
-    columns = np.empty((rows.shape[1], others), dtype=np.float32)
-    for j in range(others):
-        for a in range(rows.shape[1]):
-            columns[a, j] = np.float32(rows[j * step, a] * shrink)
-    return columns, shrink
+    return 1.0 / largest if largest > 0.0 else 1.0
 
 
 @njit(nogil=True, cache=True)
-def _to_all(columns: np.ndarray, point: np.ndarray, distance: np.ndarray) -> None:
-    """distance[j] = squared distance of the point to column j."""
-    d, others = columns.shape
-    for j in range(others):
+def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
+    """The rows as float32, with columns of zeros up to a multiple of four."""
+    b, d = rows.shape
+    points = np.zeros((b, -(-d // 4) * 4), dtype=np.float32)
+    for i in range(b):
+        for a in range(d):
+            points[i, a] = np.float32(rows[i, a] * shrink)
+    return points
+
+
+@njit(nogil=True, cache=True)
+def _to_chunk(columns: np.ndarray, lo: int, size: int, point: np.ndarray, distance: np.ndarray) -> None:
+    """distance[j] = squared distance of the point to column lo + j, for j < size."""
+    for j in range(size):
         distance[j] = np.float32(0.0)
-    for a in range(d):
-        value = point[a]
-        for j in range(others):
-            difference = columns[a, j] - value
-            distance[j] += difference * difference
+    for a in range(0, len(point), 4):
+        p0, p1, p2, p3 = point[a], point[a + 1], point[a + 2], point[a + 3]
+        c0, c1, c2, c3 = columns[a, lo:], columns[a + 1, lo:], columns[a + 2, lo:], columns[a + 3, lo:]
+        for j in range(size):
+            d0, d1, d2, d3 = c0[j] - p0, c1[j] - p1, c2[j] - p2, c3[j] - p3
+            distance[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+
+
+@njit(nogil=True, cache=True)
+def _keep_nearest(
+    distance: np.ndarray, lo: int, size: int, step: int, i: int, kept: np.ndarray, near: np.ndarray
+) -> None:
+    """Enters those of a chunk that are nearer than the farthest of the users kept so far."""
+    last = len(kept) - 1
+    for start in range(0, size, _GLANCE):
+        stop = min(start + _GLANCE, size)
+        nearer = 0
+        for j in range(start, stop):  # without a branch: nearly always none is
+            nearer += distance[j] < kept[last]
+        if nearer == 0:
+            continue
+        for j in range(start, stop):
+            user = (lo + j) * step
+            if not distance[j] < kept[last] or user == i:
+                continue
+            place = last
+            while place > 0 and kept[place - 1] > distance[j]:
+                kept[place] = kept[place - 1]
+                near[place] = near[place - 1]
+                place -= 1
+            kept[place] = distance[j]
+            near[place] = user

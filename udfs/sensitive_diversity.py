@@ -34,7 +34,8 @@ _LARGEST = 1e100  # squares of larger values might overflow
 _NEAREST = 8  # groups tried as partners
 _LOOKED = 2048  # centroids looked at in one search
 _LEAF = 16
-_PATIENCE = 3  # after so many rounds a group that still fails takes 2, then 4, ... partners at once
+_PATIENCE = 3  # rounds after which a group that still fails takes 2, then 4, ... more at once
+_DOUBLINGS = 12
 _STACK = 256
 
 
@@ -58,13 +59,14 @@ def merge_until_diverse(
 
     Smallest group first, a group that fails is merged with one of the 8 nearest (by centroid) in which
     somebody has a value of the attribute that it fails (of several, the one that fewest groups have values
-    of): the one that makes both diverse in all attributes at the least increase of the sum of squares; if
-    none does, the nearest that raises the measure, or else the nearest. In a round every group takes part in
-    one merge at most; a group that fails after 3 rounds takes 2, then 4, then 8 partners at once. Nothing is
-    random.
+    of): the one that makes both diverse in all attributes at the least increase of the sum of squares, half of
+    which counts where the partner fails too; if none does, the one that raises the measure most. This goes on
+    in rounds, until no group fails. A group may be the partner of several in a round, but asks only if it
+    was none's. One that still fails after 3 rounds takes, beside its partner, the 2, 4, 8 ... 4,096 nearest
+    ones. Nothing is random.
 
-    Time: O(n (d + s log n)) a round and O(log g) for each search, which looks at 2,048 centroids at most; there
-    are O(log g) rounds, 3 to 10 as a rule. A comparison of two groups takes their different values.
+    Time: O(n (d log n + s log n)) a round; a search looks at some 2,048 centroids at most, a comparison of
+    two groups at their different values. Rounds: 1 to 8 in all cases measured.
 
     Raises InputError if some attribute is not diverse enough even in all users together, the kind, l or c is
     none of those above, or the shapes do not fit or some vectors or values are not finite.
@@ -96,22 +98,39 @@ def merge_until_diverse(
         rank = np.argsort(sorted_groups, axis=0)
         valued = (np.diff(firsts) if measure != _DEVIATION else moments[:, 0]).reshape(s, g) > 0
         into = np.arange(g, dtype=np.int64)
+        merged_size, sums = size.copy(), centres * size[:, None]
         taken = np.zeros(g, dtype=np.bool_)
+        failing: np.ndarray = fails.any(axis=0)
         # an attribute that few groups have values of leaves the least choice
         for a in np.argsort(valued.sum(axis=1), kind="stable"):
             asking = np.flatnonzero(fails[a] & ~taken)
             if len(asking) == 0:
                 continue
             asking = asking[np.argsort(size[asking], kind="stable")]
-            partners = np.flatnonzero(valued[a] & ~taken)
-            tree = _tree(centres, sorted_groups, rank, partners)
-            held = (firsts, found, counts, moments)
-            _merge(asking, a, waits, centres, size, *tree, *held, measure, least, factor, into, taken)
+            _merge(
+                asking,
+                a,
+                waits,
+                centres,
+                *_tree(centres, sorted_groups, rank, np.flatnonzero(valued[a])),
+                firsts,
+                found,
+                counts,
+                moments,
+                measure,
+                least,
+                factor,
+                failing,
+                into,
+                taken,
+                merged_size,
+                sums,
+            )
         merged, new = np.unique(into, return_inverse=True)
         if len(merged) == g:  # one group holds all values: it is as diverse as was found above, but for rounding
             return group
         grown = np.zeros(len(merged), dtype=np.int64)
-        np.maximum.at(grown, new, np.where(fails.any(axis=0), waits + 1, 0))
+        np.maximum.at(grown, new, np.where(failing, waits + 1, 0))
         waits = grown
         group = new.astype(np.int32)[group]
 
@@ -121,7 +140,8 @@ def least_diversity(groups: np.ndarray, sensitive: np.ndarray, *, kind: str, c: 
     float64[s].
 
     Arguments as in `merge_until_diverse`; NaN for an attribute that nobody has a value of. The groups are
-    diverse if every number is l or more (or NaN). Measures are rounded to 10 significant digits.
+    diverse if every number is l or more (or NaN). Measures are rounded to 10 significant digits, and so is l
+    where the two are compared here (`check_reachable` returns it).
     O(n s log n). Raises InputError as `merge_until_diverse` does.
     """
     sensitive = _checked_sensitive(sensitive, kind)
@@ -481,21 +501,19 @@ def _failing(
 @njit(nogil=True, cache=True)
 def _tree(
     centres: np.ndarray, sorted_groups: np.ndarray, rank: np.ndarray, partners: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A k-d tree of the centroids of `partners`: each node is halved along its widest side.
 
     sorted_groups int64[g, d]: all groups in the order of each coordinate; rank int64[g, d]: their places there.
-    Returns the partners in the order of the leaves; nodes int64[., 4]: first, end, left child (the right one
-    follows it; 0 = leaf), parent; boxes float64[., 2, d]; how many of a node's groups are not taken; the leaf
-    of each group (-1 = none).
+    Returns the partners in the order of the leaves; nodes int64[., 3]: first, end, left child (the right one
+    follows it; 0 = leaf); boxes float64[., 2, d].
     """
     order = partners.copy()
     d = centres.shape[1]
     most = 4 * (len(order) // _LEAF + 1)
-    nodes = np.zeros((most, 4), dtype=np.int64)
+    nodes = np.zeros((most, 3), dtype=np.int64)
     boxes = np.empty((most, 2, d))
-    leaf = np.full(len(centres), -1, dtype=np.int64)
-    nodes[0, 1], nodes[0, 3] = len(order), -1
+    nodes[0, 1] = len(order)
     made, node = 1, 0
     while node < made:
         lo, hi = nodes[node, 0], nodes[node, 1]
@@ -504,10 +522,7 @@ def _tree(
             for a in range(d):
                 boxes[node, 0, a] = min(boxes[node, 0, a], centres[order[j], a])
                 boxes[node, 1, a] = max(boxes[node, 1, a], centres[order[j], a])
-        if hi - lo <= _LEAF:
-            for j in range(lo, hi):
-                leaf[order[j]] = node
-        else:
+        if hi - lo > _LEAF:
             widest = 0
             for a in range(1, d):
                 if boxes[node, 1, a] - boxes[node, 0, a] > boxes[node, 1, widest] - boxes[node, 0, widest]:
@@ -519,21 +534,11 @@ def _tree(
                 order[j] = sorted_groups[order[j], widest]
             nodes[node, 2] = made
             middle = (lo + hi) // 2
-            nodes[made, 0], nodes[made, 1], nodes[made, 3] = lo, middle, node
-            nodes[made + 1, 0], nodes[made + 1, 1], nodes[made + 1, 3] = middle, hi, node
+            nodes[made, 0], nodes[made, 1] = lo, middle
+            nodes[made + 1, 0], nodes[made + 1, 1] = middle, hi
             made += 2
         node += 1
-    return order, nodes[:made].copy(), boxes[:made].copy(), nodes[:made, 1] - nodes[:made, 0], leaf
-
-
-@njit(nogil=True, cache=True)
-def _take(group: int, nodes: np.ndarray, free: np.ndarray, leaf: np.ndarray, taken: np.ndarray) -> None:
-    """The group takes part in no other merge of this round."""
-    taken[group] = True
-    node = leaf[group]
-    while node >= 0:
-        free[node] -= 1
-        node = nodes[node, 3]
+    return order, nodes[:made].copy(), boxes[:made].copy()
 
 
 @njit(nogil=True, cache=True)
@@ -552,16 +557,14 @@ def _nearest(
     order: np.ndarray,
     nodes: np.ndarray,
     boxes: np.ndarray,
-    free: np.ndarray,
-    taken: np.ndarray,
     near: np.ndarray,
     far: np.ndarray,
 ) -> int:
-    """The groups nearest to the group that are not taken, near first, in near[:n] with squared distances in
-    far.
+    """The other groups nearest to the group, near first, in near[:n]; n is at most len(near).
 
-    n is at most 8; after 2,048 centroids the search ends with what it has.
+    far float64[len(near)]: their squared distances. After 2,048 centroids the search ends with what it has.
     """
+    most = len(near)
     point = centres[group]
     stack, gaps = np.empty(_STACK, dtype=np.int64), np.empty(_STACK)
     stack[0], gaps[0] = 0, 0.0
@@ -569,7 +572,7 @@ def _nearest(
     while depth > 0:
         depth -= 1
         node = stack[depth]
-        if free[node] == 0 or (n == _NEAREST and (gaps[depth] >= far[n - 1] or looked >= _LOOKED)):
+        if n == most and (gaps[depth] >= far[n - 1] or looked >= _LOOKED):
             continue
         child = nodes[node, 2]
         if child > 0:
@@ -581,22 +584,42 @@ def _nearest(
             continue
         for j in range(nodes[node, 0], nodes[node, 1]):
             other = order[j]
-            if taken[other] or other == group:
+            if other == group:
                 continue
             looked += 1
             total = 0.0
             for a in range(len(point)):
                 gap = centres[other, a] - point[a]
                 total += gap * gap
-            if n == _NEAREST and total >= far[n - 1]:
+            if n == most and total >= far[n - 1]:
                 continue
-            at = min(n, _NEAREST - 1)
+            at = min(n, most - 1)
             while at > 0 and far[at - 1] > total:
                 near[at], far[at] = near[at - 1], far[at - 1]
                 at -= 1
             near[at], far[at] = other, total
-            n = min(n + 1, _NEAREST)
+            n = min(n + 1, most)
     return n
+
+
+@njit(nogil=True, cache=True)
+def _join(group: int, other: int, into: np.ndarray, size: np.ndarray, sums: np.ndarray) -> None:
+    """The group goes where the other one is."""
+    target = into[other]
+    into[group] = target
+    size[target] += size[group]
+    for a in range(sums.shape[1]):
+        sums[target, a] += sums[group, a]
+
+
+@njit(nogil=True, cache=True)
+def _cost(group: int, target: int, size: np.ndarray, sums: np.ndarray) -> float:
+    """By how much the sum of squares grows if the two become one."""
+    total = 0.0
+    for a in range(sums.shape[1]):
+        gap = sums[group, a] / size[group] - sums[target, a] / size[target]
+        total += gap * gap
+    return total * size[group] * size[target] / (size[group] + size[target])
 
 
 @njit(nogil=True, cache=True)
@@ -605,12 +628,9 @@ def _merge(
     attribute: int,
     waits: np.ndarray,
     centres: np.ndarray,
-    size: np.ndarray,
     order: np.ndarray,
     nodes: np.ndarray,
     boxes: np.ndarray,
-    free: np.ndarray,
-    leaf: np.ndarray,
     firsts: np.ndarray,
     found: np.ndarray,
     counts: np.ndarray,
@@ -618,45 +638,53 @@ def _merge(
     measure: int,
     least: float,
     c: float,
+    fails: np.ndarray,
     into: np.ndarray,
     taken: np.ndarray,
+    size: np.ndarray,
+    sums: np.ndarray,
 ) -> None:
-    """One round for the groups that fail the attribute: into[x] = y says that group x is merged into y."""
-    g = len(size)
+    """One round for the groups that fail the attribute: into[x] = y says that group x becomes part of y.
+
+    size and sums are kept for the groups as merged so far.
+    """
+    g = len(into)
     s = (len(firsts) - 1) // g
     scratch = np.empty(2 * _longest(firsts) + 1, dtype=np.int64)
-    near, far = np.empty(_NEAREST, dtype=np.int64), np.empty(_NEAREST)
     for group in asking:
         if taken[group]:
             continue
-        n = _nearest(group, centres, order, nodes, boxes, free, taken, near, far)
+        spare = 0 if waits[group] < _PATIENCE else 1 << min(waits[group] - _PATIENCE + 1, _DOUBLINGS)
+        near = np.empty(max(_NEAREST, spare), dtype=np.int64)
+        far = np.empty(len(near))
+        n = _nearest(group, centres, order, nodes, boxes, near, far)
         if n == 0:
             continue
         own = attribute * g + group
-        alone = _of_both(own, -1, firsts, found, counts, moments, measure, c, scratch)
-        best, best_cost, raising, top = -1, 0.0, -1, alone
-        for j in range(n):
+        top = _of_both(own, -1, firsts, found, counts, moments, measure, c, scratch)
+        best, best_cost, raising = -1, 0.0, 0
+        for j in range(min(n, _NEAREST)):
             other = near[j]
             diverse = True
             for a in range(s):
                 reached = _of_both(a * g + group, a * g + other, firsts, found, counts, moments, measure, c, scratch)
                 diverse &= not 0 <= reached < least
-                if a == attribute and reached > top:
+                if a == attribute and reached > top and not taken[other]:
                     raising, top = j, reached
-            cost = far[j] * size[group] * size[other] / (size[group] + size[other])
-            if diverse and (best < 0 or cost < best_cost):
-                best, best_cost = j, cost
-        _take(group, nodes, free, leaf, taken)
-        if best < 0 and waits[group] < _PATIENCE:
-            best = max(raising, 0)
-        if best >= 0:
-            into[near[best]] = group
-            _take(near[best], nodes, free, leaf, taken)
-            continue
-        left = 1 << min(waits[group] - _PATIENCE + 1, 40)
-        while left > 0 and n > 0:
-            for j in range(min(left, n)):
-                into[near[j]] = group
-                _take(near[j], nodes, free, leaf, taken)
-            left -= n
-            n = _nearest(group, centres, order, nodes, boxes, free, taken, near, far)
+            if diverse:
+                cost = _cost(group, into[other], size, sums)
+                if fails[other] and not taken[other]:
+                    cost /= 2  # serves two groups that fail
+                if best < 0 or cost < best_cost:
+                    best, best_cost = j, cost
+        if best < 0:
+            best = raising
+        else:
+            spare = 0
+        _join(group, near[best], into, size, sums)
+        taken[group] = True
+        taken[near[best]] = True
+        for j in range(min(n, spare)):
+            if not taken[near[j]]:
+                _join(near[j], group, into, size, sums)
+                taken[near[j]] = True

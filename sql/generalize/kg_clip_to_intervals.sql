@@ -7,7 +7,7 @@ p_ratings(user_id, item_id, rating), p_groups(user_id, group_id), p_intervals(gr
 kg_intervals gives them: names of relations. Gives (user_id, item_id, rating), one row for each pair.
 */
 create or replace macro kg_clip_to_intervals(p_ratings, p_groups, p_intervals) as table
-  with rated as (
+  with kg_rated as (
     select user_id, item_id, avg(cast(rating as double)) as rating
     from query_table(p_ratings)
     where rating is not null
@@ -16,8 +16,8 @@ create or replace macro kg_clip_to_intervals(p_ratings, p_groups, p_intervals) a
   select
     members.user_id,
     intervals.item_id,
-    least(greatest(coalesce(rated.rating, 0), intervals.low), intervals.high) as rating
+    least(greatest(coalesce(kg_rated.rating, 0), intervals.low), intervals.high) as rating
   from query_table(p_groups) as members
   join query_table(p_intervals) as intervals using (group_id)
-  left join rated on rated.user_id = members.user_id and rated.item_id = intervals.item_id;
+  left join kg_rated on kg_rated.user_id = members.user_id and kg_rated.item_id = intervals.item_id;
 -- {% endmacro %}

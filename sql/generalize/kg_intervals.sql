@@ -9,34 +9,34 @@ occurs more than once, its mean counts. Gives (group_id, item_id, low, high), in
 input.
 */
 create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
-  with options as (
+  with kg_options as (
     select
       case
         when p_epsilon >= 0 and isfinite(cast(p_epsilon as double)) then cast(p_epsilon as double)
         else error('p_epsilon is a number of at least 0, not ' || coalesce(cast(p_epsilon as varchar), 'null'))
       end as width
   ),
-  sizes as (
-    select group_id, count(*) as members
+  kg_sizes as (
+    select group_id, count(distinct user_id) as members
     from query_table(p_groups)
     group by group_id
   ),
-  of_users as (
+  kg_of_users as (
     select members.group_id, ratings.item_id, avg(cast(ratings.rating as double)) as rating
     from query_table(p_ratings) as ratings
     join query_table(p_groups) as members using (user_id)
     where ratings.rating is not null
     group by members.group_id, user_id, ratings.item_id
   ),
-  cells as (
+  kg_cells as (
     select group_id, item_id, list(rating order by rating) as ratings
-    from of_users
+    from kg_of_users
     group by group_id, item_id
   ),
-  windows as (
+  kg_windows as (
     select
-      cells.*,
-      sizes.members - len(ratings) as others,
+      kg_cells.*,
+      kg_sizes.members - len(ratings) as others,
       width,
       unnest(
         range(
@@ -44,11 +44,11 @@ create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
           cast(greatest(floor(ratings[1]), ceil(ratings[-1] - width)) as bigint) + 1
         )
       ) as low
-    from cells
-    join sizes using (group_id)
-    cross join options
+    from kg_cells
+    join kg_sizes using (group_id)
+    cross join kg_options
   ),
-  costs as (
+  kg_costs as (
     select
       group_id,
       item_id,
@@ -62,20 +62,20 @@ create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
         9
       ) as cost,
       round(list_sum(list_transform(ratings, lambda r: abs(r))), 9) as cost_of_none
-    from windows
+    from kg_windows
   ),
-  best as (
+  kg_best as (
     select
       group_id,
       item_id,
       arg_min(low, (cost, low)) as low,
       any_value(width) as width,
       min(cost) < any_value(cost_of_none) or any_value(others) = 0 as shown
-    from costs
+    from kg_costs
     group by group_id, item_id
   )
   select group_id, item_id, cast(low as double) as low, low + width as high
-  from best
+  from kg_best
   where shown
   order by group_id, item_id;
 -- {% endmacro %}

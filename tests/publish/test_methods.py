@@ -13,6 +13,7 @@ import pytest
 from kgather.errors import InputError
 from kgather.publish import LOADED_ATTRIBUTES, Published
 from kgather.settings import PublishSettings
+from kgather.validation import validated
 from kgather.verify import promised_size, verify_release
 
 Publish = Callable[..., Published]
@@ -110,7 +111,7 @@ def wide(folder: Path) -> Path:
     return file
 
 
-BOOKS = ["Warcross", "Joy Ride", "Egomaniac", "Pachinko", "Geekerella"]
+BOOKS = ["warcross", "joy_ride", "egomaniac", "pachinko", "geekerella"]
 
 
 def publish_books(publish_to: Publish, folder: Path, **settings: Any) -> Published:
@@ -125,10 +126,10 @@ def publish_books(publish_to: Publish, folder: Path, **settings: Any) -> Publish
 
 @pytest.mark.parametrize("method", ["k_likeness", "k_member", "mondrian"])
 def test_a_wide_table_is_generalized(method: str, tmp_path: Path, publish_to: Publish) -> None:
-    published = publish_books(publish_to, tmp_path, k=3, method=method, personal_columns=["Age", "City"])
+    published = publish_books(publish_to, tmp_path, k=3, method=method, personal_columns=["age", "city"])
     assert not (published.folder / "ratings.parquet").exists()
     with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
-        assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS, "Age", "City"]
+        assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS, "age", "city"]
     rows = released_rows(published, "from kgather__generalized")
     assert sorted((age, city) for *_, age, city in rows)[0] == (23, "Los Angeles")
     # Every member's value is in the set that stands for it; 0 is not rated.
@@ -233,7 +234,7 @@ def test_epsilon_moves_ratings_into_windows(sample: Path, publish_to: Publish) -
 
 def test_noise_is_no_anonymity_and_says_so(sample: Path, publish_to: Publish) -> None:
     with pytest.raises(InputError, match="--i-know-this-is-not-anonymous"):
-        PublishSettings(k=5, method="gaussian_noise")
+        validated(PublishSettings, {"k": 5, "method": "gaussian_noise"})
     published = publish_to(
         sample, k=5, method="gaussian_noise", i_know_this_is_not_anonymous=True, cells="rated", noise_sigma=0.5,
         noise_clip=False,
