@@ -47,14 +47,16 @@ from kgather.udfs.vectors import checked_vectors
 from kgather.udfs.workers import run
 
 _BATCH = 256  # of a large part, at most one user in 256 is let go at a time
-_BLOCK_USERS = 512
+_BLOCK_USERS = 2048
 _BLOCK_GROUPS = 16  # a block of larger groups has at least a few of them
-_ROUNDS = 3  # over a block in one pass
+_ROUNDS = 2  # over a block in one pass
 _PARTNERS = 64  # users of another group that are tried for an exchange
 _NEAR = 3  # groups that are tried for an exchange
+_ALONE = np.int64(-1)  # the group of a user who stands alone
 _TINY = 1e-9  # steps that save a smaller share of what they change are rounding errors
 _SETTLED = 1e-3  # a pass that saves a smaller share of the loss is the last one
 _MOVE_WORK = 1 << 28  # users times groups in a block that is not too large to work on
+_SEARCHED = 8192  # users in a block that is not too large to look for users standing alone
 _FOUND_WORK = 1 << 18  # pairs of users looked at to found groups, in one round over a block
 
 
@@ -150,7 +152,7 @@ def _blocks(rows: np.ndarray, size: np.ndarray, seed: np.uint64, block: np.ndarr
             number += np.int32(1)
             continue
         border = bisect(
-            rows, order, lo, hi, 1, seed, lopsided >= LOPSIDED_MAX, centroid, planes, sums, counts, total, key, spare
+            rows, order, lo, hi, np.int64(1), seed, lopsided >= LOPSIDED_MAX, centroid, planes, sums, counts, total, key, spare
         )
         if min(border - lo, hi - border) * LOPSIDED < hi - lo:
             lopsided += 1
@@ -276,7 +278,7 @@ def _let_go_together(
     for i in range(lo, hi):
         if levels[order[i]] <= slack:
             of_level[levels[order[i]]] += 1
-    together, most = 0, 0
+    together, most = np.int64(0), np.int64(0)
     for level in range(1, slack + 1):
         together += of_level[level]
         if together >= level:
@@ -360,18 +362,18 @@ def _start(
 
 _USER = np.dtype(
     [
-        ("level", np.int32),
-        ("group", np.int32),  # -1: alone
-        ("before", np.int32),  # the members of a group are a list; -1: none
-        ("after", np.int32),
+        ("level", np.int64),
+        ("group", np.int64),  # -1: alone
+        ("before", np.int64),  # the members of a group are a list; -1: none
+        ("after", np.int64),
     ]
 )
 _GROUP = np.dtype(
     [
-        ("first", np.int32),  # member
-        ("size", np.int32),
-        ("highest", np.int32),  # level of a member
-        ("holders", np.int32),  # members that have it; -1: the number of the group is free
+        ("first", np.int64),  # member
+        ("size", np.int64),
+        ("highest", np.int64),  # level of a member
+        ("holders", np.int64),  # members that have it; -1: the number of the group is free
     ]
 )
 
@@ -385,104 +387,108 @@ class _Block(NamedTuple):
     groups: np.ndarray  # _GROUP[c]
     sums: np.ndarray  # float64[c, d]
     means: np.ndarray  # float32[d + 1, c]: centroids, infinite where there is no member, and size / (size + 1)
-    free: np.ndarray  # int32[c + 2]: free numbers; the last places: how many they are, and the numbers ever in use
+    free: np.ndarray  # int64[c]: numbers of groups that are free, the next one last
+    state: np.ndarray  # int64[2]: how many numbers are free; how many numbers were ever in use
+
+
+class _Scratch(NamedTuple):
+    members: np.ndarray  # int64[m]
+    found: np.ndarray  # int32[m]
+    key: np.ndarray  # float64[m]
+    spare: np.ndarray  # float64[m]
+    cost: np.ndarray  # float32[m]
+    near: np.ndarray  # int64[_NEAR]
+    point: np.ndarray  # float64[d]
+
+
+@njit(nogil=True, cache=True)
+def _put(b: _Block, user: int, group: int) -> None:
+    """The user leaves its group, if it has one, for another (-1: none). A group left by all but one has to be freed."""
+    d = b.rows.shape[1]
+    home, level = b.users[user].group, b.users[user].level
+    b.users[user].group = group
+    if home >= 0:
+        before, after = b.users[user].before, b.users[user].after
+        if before >= 0:
+            b.users[before].after = after
+        else:
+            b.groups[home].first = after
+        if after >= 0:
+            b.users[after].before = before
+        b.groups[home].size -= 1
+        if level == b.groups[home].highest:
+            b.groups[home].holders -= 1
+            if b.groups[home].holders == 0:
+                b.groups[home].highest = 0
+                i = b.groups[home].first
+                while i >= 0:
+                    if b.users[i].level > b.groups[home].highest:
+                        b.groups[home].highest, b.groups[home].holders = b.users[i].level, 1
+                    elif b.users[i].level == b.groups[home].highest:
+                        b.groups[home].holders += 1
+                    i = b.users[i].after
+    if group >= 0:
+        first = b.groups[group].first
+        b.users[user].before, b.users[user].after = -1, first
+        if first >= 0:
+            b.users[first].before = user
+        b.groups[group].first = user
+        b.groups[group].size += 1
+        if level > b.groups[group].highest:
+            b.groups[group].highest, b.groups[group].holders = level, 1
+        elif level == b.groups[group].highest:
+            b.groups[group].holders += 1
+    for side in range(2):
+        changed = home if side == 0 else group
+        if changed < 0:
+            continue
+        size = b.groups[changed].size
+        b.means[d, changed] = size / (size + 1)
+        for a in range(d):
+            b.sums[changed, a] += -b.rows[user, a] if side == 0 else b.rows[user, a]
+            b.means[a, changed] = b.sums[changed, a] / size if size > 0 else np.inf
 
 
 @njit(nogil=True, cache=True)
 def _new_group(b: _Block) -> int:
-    b.free[-2] -= 1
-    group = int(b.free[b.free[-2]])
-    b.free[-1] = max(b.free[-1], group + 1)
+    b.state[0] -= 1
+    group = b.free[b.state[0]]
+    b.state[1] = max(b.state[1], group + 1)
     b.groups[group].first = -1
-    b.groups[group].size = b.groups[group].highest = b.groups[group].holders = 0
-    b.sums[group, :] = 0.0
-    return group
-
-
-@njit(nogil=True, cache=True)
-def _set_mean(b: _Block, group: int) -> None:
-    size = b.groups[group].size
-    d = b.rows.shape[1]
-    b.means[d, group] = size / (size + 1)
-    for a in range(d):
-        b.means[a, group] = b.sums[group, a] / size if size > 0 else np.inf
-
-
-@njit(nogil=True, cache=True)
-def _join(b: _Block, user: int, group: int) -> None:
-    """A user without a group joins one."""
-    b.users[user].group = group
-    b.users[user].before = -1
-    b.users[user].after = b.groups[group].first
-    if b.groups[group].first >= 0:
-        b.users[b.groups[group].first].before = user
-    b.groups[group].first = user
-    b.groups[group].size += 1
-    if b.users[user].level > b.groups[group].highest:
-        b.groups[group].highest = b.users[user].level
-        b.groups[group].holders = 1
-    elif b.users[user].level == b.groups[group].highest:
-        b.groups[group].holders += 1
+    b.groups[group].size = 0
+    b.groups[group].highest = 0
+    b.groups[group].holders = 0
     for a in range(b.rows.shape[1]):
-        b.sums[group, a] += b.rows[user, a]
-    _set_mean(b, group)
-
-
-@njit(nogil=True, cache=True)
-def _quit(b: _Block, user: int) -> None:
-    """The user leaves its group, if it has one; `_tidy` has to follow."""
-    group = b.users[user].group
-    if group < 0:
-        return
-    if b.users[user].before >= 0:
-        b.users[b.users[user].before].after = b.users[user].after
-    else:
-        b.groups[group].first = b.users[user].after
-    if b.users[user].after >= 0:
-        b.users[b.users[user].after].before = b.users[user].before
-    b.users[user].group = -1
-    b.groups[group].size -= 1
-    for a in range(b.rows.shape[1]):
-        b.sums[group, a] -= b.rows[user, a]
-    if b.users[user].level == b.groups[group].highest:
-        b.groups[group].holders -= 1
-        if b.groups[group].holders == 0:
-            b.groups[group].highest = 0
-            i = b.groups[group].first
-            while i >= 0:
-                if b.users[i].level > b.groups[group].highest:
-                    b.groups[group].highest, b.groups[group].holders = b.users[i].level, 1
-                elif b.users[i].level == b.groups[group].highest:
-                    b.groups[group].holders += 1
-                i = b.users[i].after
-    _set_mean(b, group)
+        b.sums[group, a] = 0.0
+    return int(group)
 
 
 @njit(nogil=True, cache=True)
 def _tidy(b: _Block, group: int) -> None:
-    """Frees the number of a group that has lost its members; the last one stands alone."""
+    """Frees the number of a group with fewer than two members; the last one stands alone."""
     if group < 0 or b.groups[group].size > 1 or b.groups[group].holders < 0:
         return
     if b.groups[group].size == 1:
-        _quit(b, b.groups[group].first)
-    b.free[b.free[-2]] = group
-    b.free[-2] += 1
+        _put(b, b.groups[group].first, _ALONE)
+    b.free[b.state[0]] = group
+    b.state[0] += 1
     b.groups[group].holders = -1
 
 
 @njit(nogil=True, cache=True)
-def _needed_without(b: _Block, user: int) -> int:
-    """The highest level in the user's group among the others."""
+def _spared(b: _Block, user: int) -> bool:
+    """Can the user leave its group, if it has one, without making it too small for the others?"""
     group = b.users[user].group
+    if group < 0 or b.groups[group].size > b.groups[group].highest:
+        return True
     if b.users[user].level < b.groups[group].highest or b.groups[group].holders > 1:
-        return int(b.groups[group].highest)
-    found = np.int64(0)
+        return False
     i = b.groups[group].first
     while i >= 0:
-        if i != user:
-            found = max(found, b.users[i].level)
+        if i != user and b.users[i].level >= b.groups[group].size:
+            return False
         i = b.users[i].after
-    return int(found)
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -513,39 +519,40 @@ def _gain(b: _Block, user: int) -> float:
     group = b.users[user].group
     if group < 0 or b.groups[group].size == 1:
         return 0.0
-    return b.groups[group].size / (b.groups[group].size - 1) * _squared_distance(b, user, group)
+    size = b.groups[group].size
+    return size / (size - 1) * _squared_distance(b, user, group)
 
 
 @njit(nogil=True, cache=True)
 def _cost(b: _Block, user: int, group: int) -> float:
     """What the loss of the group rises by when the user joins."""
-    return b.groups[group].size / (b.groups[group].size + 1) * _squared_distance(b, user, group)
+    size = b.groups[group].size
+    return size / (size + 1) * _squared_distance(b, user, group)
 
 
 @njit(nogil=True, cache=True)
-def _nearest_groups(b: _Block, user: int, near: np.ndarray, cost: np.ndarray) -> None:
-    """near int32[_NEAR]: the other groups that the user would add least to and that are large enough for it once it is
-    there, nearest first, -1 where there are fewer.
-
-    cost float32[c] is scratch.
+def _nearest_groups(b: _Block, user: int, s: _Scratch) -> None:
+    """s.near: the other groups that the user would add least to and that are large enough for it once it is there,
+    nearest first, -1 where there are fewer.
     """
-    used = b.free[-1]
+    used, d = b.state[1], b.rows.shape[1]
+    cost, near = s.cost, s.near
     for group in range(used):
         cost[group] = 0
-    for a in range(b.rows.shape[1]):
-        x = b.rows[user, a]
-        mean = b.means[a]
+    for a in range(d):
+        x, mean = b.rows[user, a], b.means[a]
         for group in range(used):
             gap = x - mean[group]
             cost[group] += gap * gap
-    weight = b.means[b.rows.shape[1]]
+    weight = b.means[d]
     for group in range(used):
         cost[group] *= weight[group]
-    if b.users[user].group >= 0:
-        cost[b.users[user].group] = np.inf
-    near[:] = -1
+    home, level = b.users[user].group, b.users[user].level
+    if home >= 0:
+        cost[home] = np.inf
+    for place in range(_NEAR):
+        near[place] = -1
     worst = np.float32(np.inf)
-    level = b.users[user].level
     for group in range(used):
         if cost[group] < worst and b.groups[group].size + 1 >= level:
             place = _NEAR - 1
@@ -558,122 +565,115 @@ def _nearest_groups(b: _Block, user: int, near: np.ndarray, cost: np.ndarray) ->
 
 
 @njit(nogil=True, cache=True)
-def _nearest_alone(b: _Block, point: np.ndarray, cost: np.ndarray) -> int:
-    """The user standing alone who is nearest to the point, float64[d]; -1 if there is none. cost float32[m]: scratch."""
-    m = len(b.users)
+def _distances_to_point(b: _Block, s: _Scratch) -> None:
+    """s.cost: the squared distance of every user to s.point."""
+    m, cost = len(b.users), s.cost
     for other in range(m):
         cost[other] = 0
     for a in range(b.rows.shape[1]):
-        x = np.float32(point[a])
-        column = b.columns[a]
+        x, column = np.float32(s.point[a]), b.columns[a]
         for other in range(m):
             gap = x - column[other]
             cost[other] += gap * gap
-    found, least = -1, np.float32(np.inf)
+
+
+@njit(nogil=True, cache=True)
+def _nearest_alone(b: _Block, s: _Scratch) -> tuple[int, float]:
+    """The user standing alone who is nearest to s.point, and the squared distance; (-1, inf) if there is none.
+
+    Very large blocks are not searched.
+    """
+    m = len(b.users)
+    found, least = _ALONE, np.inf
+    if m > _SEARCHED:
+        return found, least
+    _distances_to_point(b, s)
     for other in range(m):
-        if cost[other] < least and b.users[other].group < 0:
-            found, least = other, cost[other]
-    return found
+        if s.cost[other] < least and b.users[other].group < 0:
+            found, least = other, s.cost[other]
+    if found >= 0:
+        least = 0.0
+        for a in range(b.rows.shape[1]):
+            gap = b.rows[found, a] - s.point[a]
+            least += gap * gap
+    return found, least
 
 
 @njit(nogil=True, cache=True)
-def _squared_gap(b: _Block, user: int, other: int) -> float:
-    total = 0.0
-    for a in range(b.rows.shape[1]):
-        gap = float(b.rows[user, a]) - b.rows[other, a]
-        total += gap * gap
-    return total
-
-
-@njit(nogil=True, cache=True)
-def _best_place(
-    b: _Block, user: int, near: np.ndarray, cost: np.ndarray, point: np.ndarray
-) -> tuple[int, int, float]:
+def _best_place(b: _Block, user: int, s: _Scratch) -> tuple[int, int, float]:
     """Where the user adds least: (a group, -1, cost), or (-1, a user standing alone, cost); (-1, -1, inf) if nowhere.
 
-    near int32[_NEAR] becomes the nearest other groups.
+    s.near becomes the nearest other groups.
     """
-    level = b.users[user].level
-    _nearest_groups(b, user, near, cost)
-    group, other, least = -1, -1, np.inf
-    if near[0] >= 0:
-        group, least = near[0], _cost(b, user, near[0])
-    if level <= 2:
+    _nearest_groups(b, user, s)
+    group, other, least = s.near[0], _ALONE, np.inf
+    if group >= 0:
+        least = _cost(b, user, group)
+    if b.users[user].level == 2:
         for a in range(b.rows.shape[1]):
-            point[a] = b.rows[user, a]
-        alone = _nearest_alone(b, point, cost)
-        if alone >= 0:
-            of_pair = _squared_gap(b, user, alone) / 2
-            if of_pair < least:
-                group, other, least = -1, alone, of_pair
+            s.point[a] = b.rows[user, a]
+        alone, distance = _nearest_alone(b, s)
+        if distance / 2 < least:
+            group, other, least = _ALONE, alone, distance / 2
     return group, other, least
 
 
 @njit(nogil=True, cache=True)
 def _go(b: _Block, user: int, group: int, other: int) -> None:
-    """The user leaves its group for the place that `_best_place` found; `_tidy` has to follow."""
-    _quit(b, user)
+    """The user goes to the place that `_best_place` found."""
     if other >= 0:
         group = _new_group(b)
-        _join(b, other, group)
-    _join(b, user, group)
+        _put(b, other, group)
+    _put(b, user, group)
 
 
 @njit(nogil=True, cache=True)
-def _move(b: _Block, user: int, near: np.ndarray, cost: np.ndarray, point: np.ndarray) -> bool:
-    """The user stands alone or goes to another group, if the loss falls; in its place a user standing alone may come.
+def _move(b: _Block, user: int, s: _Scratch) -> bool:
+    """The user stands alone or goes to another group, if the loss falls. If its group cannot spare it, the nearest
+    user standing alone takes its place.
 
-    near int32[_NEAR] becomes the nearest other groups, none (-1) if they were not looked for.
+    s.near becomes the nearest other groups, none (-1) if they were not looked for.
     """
     home, level = b.users[user].group, b.users[user].level
-    near[:] = -1
+    s.near[0] = -1
     if home < 0:
         return False
-    spared = b.groups[home].size > _needed_without(b, user)
+    spared = _spared(b, user)
     if spared and level == 1:
-        _quit(b, user)
+        _put(b, user, _ALONE)
         _tidy(b, home)
         return True
-    group, other, least = _best_place(b, user, near, cost, point)
-    gain = _gain(b, user)
-    if least >= gain * (1 - _TINY):
+    group, other, least = _best_place(b, user, s)
+    gain = _gain(b, user) * (1 - _TINY)
+    if least >= gain:
         return False
-    if spared:
-        _go(b, user, group, other)
-        _tidy(b, home)
-        return True
-    if level == 1 or other >= 0:
-        return False
-    size = b.groups[home].size
-    for a in range(b.rows.shape[1]):
-        point[a] = (b.sums[home, a] - b.rows[user, a]) / (size - 1)
-    alone = _nearest_alone(b, point, cost)
-    if alone < 0:
-        return False
-    gap = 0.0
-    for a in range(b.rows.shape[1]):
-        gap += (b.rows[alone, a] - point[a]) ** 2
-    if least + gap * (size - 1) / size >= gain * (1 - _TINY):
-        return False
-    _quit(b, user)
-    _join(b, alone, home)
-    _join(b, user, group)
+    if not spared:
+        size = b.groups[home].size
+        for a in range(b.rows.shape[1]):
+            s.point[a] = (b.sums[home, a] - b.rows[user, a]) / (size - 1)
+        alone, distance = _nearest_alone(b, s)
+        if level == 1 or alone < 0 or alone == other or least + distance * (size - 1) / size >= gain:
+            return False
+        _put(b, alone, home)
+    _go(b, user, group, other)
+    _tidy(b, home)
     return True
 
 
 @njit(nogil=True, cache=True)
-def _exchange(b: _Block, user: int, near: np.ndarray) -> bool:
-    """The user changes places with one of a near group, where that lowers the loss most."""
-    group = b.users[user].group
-    size, level = b.groups[group].size, b.users[user].level
-    d = b.rows.shape[1]
-    best, best_change = -1, 0.0
+def _exchange(b: _Block, user: int, s: _Scratch) -> bool:
+    """The user changes places with one of the groups s.near, where that lowers the loss most."""
+    d, home, level = b.rows.shape[1], b.users[user].group, b.users[user].level
+    size = b.groups[home].size
+    best, best_change = _ALONE, 0.0
     # the loss changes by 2 gap.(here - there) + gap.gap (2 - 1 / size - 1 / size of the other)
     for place in range(_NEAR):
-        other = near[place]
+        other = s.near[place]
         if other < 0 or b.groups[other].size < level:
             continue
         share, of_other = 1.0 / size, 1.0 / b.groups[other].size
+        for a in range(d):
+            s.point[a] = b.sums[home, a] * share - b.sums[other, a] * of_other
         i = b.groups[other].first
         tried = 0
         while i >= 0 and tried < _PARTNERS:
@@ -682,7 +682,7 @@ def _exchange(b: _Block, user: int, near: np.ndarray) -> bool:
                 linear, square = 0.0, 0.0
                 for a in range(d):
                     gap = float(b.rows[i, a]) - b.rows[user, a]
-                    linear -= gap * (gap + b.sums[group, a] * share - b.sums[other, a] * of_other)
+                    linear -= gap * (gap + s.point[a])
                     square += gap * gap
                 change = 2 * linear + square * (2 - share - of_other)
                 if change < best_change and change < -_TINY * square:
@@ -691,20 +691,16 @@ def _exchange(b: _Block, user: int, near: np.ndarray) -> bool:
     if best < 0:
         return False
     other = b.users[best].group
-    _quit(b, user)
-    _quit(b, best)
-    _join(b, user, other)
-    _join(b, best, group)
+    _put(b, user, other)
+    _put(b, best, home)
     return True
 
 
 @njit(nogil=True, cache=True)
-def _refill(b: _Block, group: int, members: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
-    """The group takes the nearest users of level 1 that stand alone for company instead of those it has.
-
-    Scratch: members int32[m], key and spare float64[m].
+def _refill(b: _Block, group: int, s: _Scratch) -> bool:
+    """The group takes the nearest users of level 1 that stand alone for company instead of those it has, if the loss
+    falls.
     """
-    d = b.rows.shape[1]
     company = 0
     i = b.groups[group].first
     while i >= 0:
@@ -714,123 +710,37 @@ def _refill(b: _Block, group: int, members: np.ndarray, key: np.ndarray, spare: 
     if company == 0 or core == 0:
         return False
     wanted = min(company, max(b.groups[group].highest - core, 0))
-    count = 0
+    count = np.int64(0)
     for user in range(len(b.users)):
         if b.users[user].group < 0 or (b.users[user].group == group and b.users[user].level == 1):
-            members[count] = user
-            key[count] = _squared_distance(b, user, group)
-            spare[count] = key[count]
+            s.members[count] = user
+            s.key[count] = _squared_distance(b, user, group)
+            s.spare[count] = s.key[count]
             count += 1
-    limit = kth_smallest(spare, 0, count, wanted - 1) if wanted > 0 else -1.0
+    limit = kth_smallest(s.spare, 0, count, wanted - 1) if wanted > 0 else -1.0
     ties = wanted
     for j in range(count):
-        ties -= key[j] < limit
-    taken = 0
-    changed = False
+        ties -= s.key[j] < limit
+    before = _loss(b, group)
+    changes = 0
     for j in range(count):
-        take = key[j] < limit
-        if not take and key[j] == limit and ties > 0:
+        user = s.members[j]
+        take = s.key[j] < limit
+        if not take and s.key[j] == limit and ties > 0:
             take = True
             ties -= 1
-        changed |= take != (b.users[members[j]].group == group)
-        if take:  # the taken ones go to the front
-            members[j], members[taken] = members[taken], members[j]
-            taken += 1
-    if not changed:
+        if take != (b.users[user].group == group):
+            s.members[changes] = user  # those that change are remembered
+            changes += 1
+            _put(b, user, group if take else _ALONE)
+    if changes == 0:
         return False
-    before = _loss(b, group)
-    for j in range(taken, count):
-        spare[j] = -1.0
-        if b.users[members[j]].group == group:
-            _quit(b, members[j])
-            spare[j] = 1.0
-    for j in range(taken):
-        spare[j] = -1.0
-        if b.users[members[j]].group < 0:
-            _join(b, members[j], group)
-            spare[j] = 1.0
     if _loss(b, group) < before * (1 - _TINY):
         return True
-    for j in range(count):
-        if spare[j] > 0 and j < taken:
-            _quit(b, members[j])
-        elif spare[j] > 0:
-            _join(b, members[j], group)
+    for j in range(changes):
+        user = s.members[j]
+        _put(b, user, group if b.users[user].group < 0 else _ALONE)
     return False
-
-
-@njit(nogil=True, cache=True)
-def _regather(b: _Block, users: np.ndarray, tries: int, seed: np.uint64, found: np.ndarray) -> tuple[int, float]:
-    """Gathers some users, int32[s], as in the start: found int32[m] becomes the group of each, 0..g-1,
-    in the same order.
-
-    Returns g and the sum of squares.
-    """
-    s, d = len(users), b.rows.shape[1]
-    rows, levels, order = np.empty((s, d), dtype=np.float32), np.empty(s, dtype=np.int64), np.empty(s, dtype=np.int32)
-    for j in range(s):
-        order[j], levels[j] = j, b.users[users[j]].level
-        for a in range(d):
-            rows[j, a] = b.rows[users[j], a]
-    count = _start(rows, order, levels, tries, seed, found)
-    sums, size = np.zeros((count, d)), np.zeros(count)
-    for j in range(s):
-        group = found[j]
-        size[group] += 1
-        for a in range(d):
-            sums[group, a] += b.rows[users[j], a]
-    loss = 0.0
-    for j in range(s):
-        group = found[j]
-        for a in range(d):
-            gap = b.rows[users[j], a] - sums[group, a] / size[group]
-            loss += gap * gap
-    return count, loss
-
-
-@njit(nogil=True, cache=True)
-def _settle(b: _Block, users: np.ndarray, count: int, found: np.ndarray) -> None:
-    """Puts users that have no group into the `count` groups that `_regather` found."""
-    size = np.zeros(count, dtype=np.int32)
-    for j in range(len(users)):
-        size[found[j]] += 1
-    for group in range(count):
-        size[group] = _new_group(b) if size[group] > 1 else -1
-    for j in range(len(users)):
-        if size[found[j]] >= 0:
-            _join(b, users[j], size[found[j]])
-
-
-@njit(nogil=True, cache=True)
-def _list_members(b: _Block, group: int, up_to: int, members: np.ndarray) -> int:
-    """Members of at most the given level to the front of members int32[m], the others behind; how many the first are."""
-    low, high = 0, b.groups[group].size
-    i = b.groups[group].first
-    while i >= 0:
-        if b.users[i].level <= up_to:
-            members[low] = i
-            low += 1
-        else:
-            high -= 1
-            members[high] = i
-        i = b.users[i].after
-    return low
-
-
-@njit(nogil=True, cache=True)
-def _split(b: _Block, group: int, tries: int, seed: np.uint64, members: np.ndarray, found: np.ndarray) -> bool:
-    """Cuts the group as in the start, if that can be done."""
-    if b.groups[group].size <= b.groups[group].highest:
-        return False
-    users = members[: _list_members(b, group, b.groups[group].highest, members)]
-    count, _ = _regather(b, users, tries, seed, found)
-    if count == 1:
-        return False
-    for j in range(len(users)):
-        _quit(b, users[j])
-    _tidy(b, group)
-    _settle(b, users, count, found)
-    return True
 
 
 @njit(nogil=True, cache=True)
@@ -852,144 +762,174 @@ def _satisfied(b: _Block, group: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _dissolve(
-    b: _Block,
-    group: int,
-    tries: int,
-    seed: np.uint64,
-    members: np.ndarray,
-    found: np.ndarray,
-    near: np.ndarray,
-    cost: np.ndarray,
-    point: np.ndarray,
-) -> bool:
-    """Gives the group up if the loss falls: as many as satisfy their levels among themselves are gathered anew, the
-    others, those of the highest levels, go to other groups one by one.
+def _gather_anew(b: _Block, users: np.ndarray, tries: int, seed: np.uint64, s: _Scratch) -> tuple[int, float]:
+    """Gathers some users, int64[u], as in the start: s.found becomes the group of each, 0..g-1, in the same order.
+
+    Returns g and the sum of squares.
     """
-    size = b.groups[group].size
-    before = _loss(b, group)
-    stay = _list_members(b, group, _satisfied(b, group), members)
-    users = members[:size].copy()
-    count = 0
-    change = -before
-    if stay > 0:
-        count, loss = _regather(b, users[:stay], tries, seed, found)
-        change += loss
-    partner = np.full(size, -1, dtype=np.int32)
-    moved = stay
-    while moved < size and change < 0.0:
-        place, partner[moved], least = _best_place(b, users[moved], near, cost, point)
-        change += least
-        if least == np.inf:
-            break
-        _go(b, users[moved], place, partner[moved])
-        moved += 1
-    if moved == size and change < -_TINY * before:
-        for j in range(stay):
-            _quit(b, users[j])
-        _tidy(b, group)
-        _settle(b, users[:stay], count, found)
-        return True
-    for j in range(moved - 1, stay - 1, -1):
-        other = b.users[users[j]].group
-        _quit(b, users[j])
-        if partner[j] >= 0:
-            _tidy(b, other)
-        _join(b, users[j], group)
-    return False
+    count, d = len(users), b.rows.shape[1]
+    rows = np.empty((count, d), dtype=np.float32)
+    levels, order = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32)
+    for j in range(count):
+        order[j], levels[j] = j, b.users[users[j]].level
+        for a in range(d):
+            rows[j, a] = b.rows[users[j], a]
+    made = _start(rows, order, levels, tries, seed, s.found)
+    sums, size = np.zeros((made, d)), np.zeros(made)
+    for j in range(count):
+        size[s.found[j]] += 1
+        for a in range(d):
+            sums[s.found[j], a] += b.rows[users[j], a]
+    loss = 0.0
+    for j in range(count):
+        for a in range(d):
+            gap = b.rows[users[j], a] - sums[s.found[j], a] / size[s.found[j]]
+            loss += gap * gap
+    return made, loss
 
 
 @njit(nogil=True, cache=True)
-def _found(b: _Block, user: int, members: np.ndarray, key: np.ndarray, spare: np.ndarray, cost: np.ndarray) -> bool:
-    """The user and its nearest ones that can be spared found a group, if the loss falls.
+def _remake(b: _Block, group: int, up_to: int, tries: int, seed: np.uint64, s: _Scratch) -> bool:
+    """Gathers the members of up to a level anew and sends the others to other groups, one by one, if the loss falls.
 
-    None of them has a higher level. cost float32[m] is scratch, too.
+    With the group's highest level as `up_to` this is a cut, with what `_satisfied` says the group is given up.
     """
+    size = b.groups[group].size
+    users = np.empty(size, dtype=np.int64)
+    stay, behind = 0, size
+    i = b.groups[group].first
+    while i >= 0:
+        if b.users[i].level <= up_to:
+            users[stay] = i
+            stay += 1
+        else:
+            behind -= 1
+            users[behind] = i
+        i = b.users[i].after
+    made, loss = 0, 0.0
+    if stay > 0:
+        made, loss = _gather_anew(b, users[:stay], tries, seed, s)
+    before = _loss(b, group)
+    change = loss - before
+    if (stay == size and made == 1) or change >= -_TINY * before:
+        return False
+    partner = np.empty(size, dtype=np.int64)
+    moved = stay
+    while moved < size and change < -_TINY * before:
+        place, partner[moved], cost = _best_place(b, users[moved], s)
+        change += cost
+        if cost == np.inf:
+            break
+        _go(b, users[moved], place, partner[moved])
+        moved += 1
+    if change >= -_TINY * before:
+        for j in range(moved - 1, stay - 1, -1):
+            place = b.users[users[j]].group
+            _put(b, users[j], group)
+            if partner[j] >= 0:
+                _tidy(b, place)
+        return False
+    numbers = np.zeros(made, dtype=np.int64)
+    for j in range(stay):
+        numbers[s.found[j]] += 1
+    for new in range(made):
+        numbers[new] = _new_group(b) if numbers[new] > 1 else -1
+    for j in range(stay):
+        _put(b, users[j], numbers[s.found[j]])
+    _tidy(b, group)
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _found(b: _Block, user: int, s: _Scratch) -> bool:
+    """The user and its nearest ones that can be spared, none of a higher level, found a group, if the loss falls."""
     m, d = b.rows.shape
     level, home = b.users[user].level, b.users[user].group
-    if level == 1 or home < 0 or b.groups[home].size <= _needed_without(b, user):
+    if level == 1 or home < 0 or not _spared(b, user):
         return False
-    for other in range(m):
-        cost[other] = 0
     for a in range(d):
-        x = b.rows[user, a]
-        column = b.columns[a]
-        for other in range(m):
-            gap = x - column[other]
-            cost[other] += gap * gap
-    count = 0
+        s.point[a] = b.rows[user, a]
+    _distances_to_point(b, s)
+    count = np.int64(0)
     for other in range(m):
         group = b.users[other].group
-        if other != user and b.users[other].level <= level and (group < 0 or b.groups[group].size > b.groups[group].highest):
-            members[count] = other
-            key[count] = cost[other]
-            spare[count] = cost[other]
+        if (
+            other != user
+            and b.users[other].level <= level
+            and (group < 0 or b.groups[group].size > b.groups[group].highest)
+        ):
+            s.members[count] = other
+            s.key[count] = s.cost[other]
+            s.spare[count] = s.cost[other]
             count += 1
     if count < level - 1:
         return False
-    limit = kth_smallest(spare, 0, count, level - 2)
-    chosen, origin = np.empty(level, dtype=np.int32), np.empty(level, dtype=np.int32)
-    chosen[0], origin[0] = user, home
-    change = -_gain(b, user)
-    _quit(b, user)
+    limit = kth_smallest(s.spare, 0, count, level - 2)
+    chosen, origin = np.empty(level, dtype=np.int64), np.empty(level, dtype=np.int64)
     new = _new_group(b)
-    _join(b, user, new)
-    taken = 1
-    for j in range(count):
-        if key[j] > limit or taken == level:
+    taken = 0
+    change, scale = 0.0, 0.0
+    for j in range(-1, count):
+        if taken == level or (j >= 0 and s.key[j] > limit):
             continue
-        other = members[j]
-        group = b.users[other].group
-        if group >= 0 and b.groups[group].size <= _needed_without(b, other):
+        other = user if j < 0 else s.members[j]
+        if not _spared(b, other):
             continue
-        chosen[taken], origin[taken] = other, group
+        chosen[taken], origin[taken] = other, b.users[other].group
+        gain = _gain(b, other)
+        scale += gain
+        change -= gain
+        if taken > 0:
+            change += _cost(b, other, new)
+        _put(b, other, new)
         taken += 1
-        change -= _gain(b, other)
-        change += _cost(b, other, new)
-        _quit(b, other)
-        _join(b, other, new)
-    if taken == level and change < -_TINY * limit:
+    if taken == level and change < -_TINY * scale:
         for j in range(taken):
             _tidy(b, origin[j])
         return True
     for j in range(taken):
-        _quit(b, chosen[j])
-        if origin[j] >= 0:
-            _join(b, chosen[j], origin[j])
+        _put(b, chosen[j], origin[j])
     _tidy(b, new)
     return False
 
 
 @njit(nogil=True, cache=True)
-def _improve_block(b: _Block, tries: int, seed: np.uint64) -> None:
-    m = len(b.users)
-    members, found = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
-    key, spare = np.empty(m), np.empty(m)
-    near, cost = np.empty(_NEAR, dtype=np.int32), np.empty(m + 1, dtype=np.float32)
-    point = np.empty(b.rows.shape[1])
-    step = max(1, m * m // _FOUND_WORK)
-    for turn in range(_ROUNDS):
-        if m * b.free[-1] > _MOVE_WORK:
-            break
-        changes = 0
-        for group in range(b.free[-1]):
-            if b.groups[group].size > 1:
-                changes += _dissolve(b, group, tries, seed, members, found, near, cost, point)
-        for user in range(m):
-            if _move(b, user, near, cost, point):
-                changes += 1
-            elif near[0] >= 0 and _exchange(b, user, near):
-                changes += 1
-        for group in range(b.free[-1]):
-            if b.groups[group].size > 1:
-                changes += _refill(b, group, members, key, spare)
-        for group in range(b.free[-1]):
-            if b.groups[group].size > 1:
-                changes += _split(b, group, tries, seed, members, found)
-        for user in range(turn % step, m, step):
-            changes += _found(b, user, members, key, spare, cost)
-        if changes == 0:
-            break
+def _new_block(
+    rows: np.ndarray, levels: np.ndarray, groups: np.ndarray, users: np.ndarray, start: int, m: int
+) -> _Block:
+    """The block of users[start:start + m], where those of a group stand together."""
+    d, c = rows.shape[1], m // 2 + 2
+    b = _Block(
+        np.empty((m, d), dtype=np.float32),
+        np.empty((d, m), dtype=np.float32),
+        np.empty(m, dtype=_USER),
+        np.empty(c, dtype=_GROUP),
+        np.empty((c, d)),
+        np.empty((d + 1, c), dtype=np.float32),
+        np.empty(c, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
+    )
+    b.state[0] = c
+    for group in range(c):
+        b.free[group] = c - 1 - group
+        b.groups[group].size, b.groups[group].holders = 0, -1
+        for a in range(d + 1):
+            b.means[a, group] = np.inf
+    number = _ALONE
+    for i in range(m):
+        user = users[start + i]
+        b.users[i].level, b.users[i].group = levels[user], -1
+        for a in range(d):
+            b.rows[i, a] = rows[user, a]
+            b.columns[a, i] = rows[user, a]
+        first = i == 0 or groups[users[start + i - 1]] != groups[user]
+        last = i == m - 1 or groups[users[start + i + 1]] != groups[user]
+        if first and last:
+            continue
+        if first:
+            number = _new_group(b)
+        _put(b, i, number)
+    return b
 
 
 @njit(nogil=True, cache=True)
@@ -1011,53 +951,49 @@ def _improve(
     found int32[n] becomes the new group of every user of these blocks, other numbers in every block; loss
     float64[blocks, 2] the sum of squares before and after.
     """
-    d = rows.shape[1]
     for j in range(lo, hi):
         start, m = edges[j], edges[j + 1] - edges[j]
-        c = m // 2 + 2
-        b = _Block(
-            np.empty((m, d), dtype=np.float32),
-            np.empty((d, m), dtype=np.float32),
-            np.empty(m, dtype=_USER),
-            np.empty(c, dtype=_GROUP),
-            np.empty((c, d)),
-            np.full((d + 1, c), np.inf, dtype=np.float32),
-            np.empty(c + 2, dtype=np.int32),
+        b = _new_block(rows, levels, groups, users, start, m)
+        s = _Scratch(
+            np.empty(m, dtype=np.int64),
+            np.empty(m, dtype=np.int32),
+            np.empty(m),
+            np.empty(m),
+            np.empty(m + 2, dtype=np.float32),
+            np.empty(_NEAR, dtype=np.int64),
+            np.empty(rows.shape[1]),
         )
-        for group in range(c):
-            b.free[group] = c - 1 - group
-            b.groups[group].size, b.groups[group].holders = 0, -1
-        b.free[-2], b.free[-1] = c, 0
-        number = -1
-        for i in range(m):
-            user = users[start + i]
-            b.users[i].level, b.users[i].group = levels[user], -1
-            for a in range(d):
-                b.rows[i, a] = rows[user, a]
-                b.columns[a, i] = rows[user, a]
-        for i in range(m):
-            of_user = groups[users[start + i]]
-            first = i == 0 or groups[users[start + i - 1]] != of_user
-            last = i == m - 1 or groups[users[start + i + 1]] != of_user
-            if first and last:
-                continue
-            if first:
-                number = _new_group(b)
-            _join(b, i, number)
-        for group in range(b.free[-1]):
+        for group in range(b.state[1]):
             loss[j, 0] += _loss(b, group)
-        _improve_block(b, tries, seed)
-        for group in range(b.free[-1]):
-            if b.groups[group].size > 0:
-                loss[j, 1] += _loss(b, group)
+        founders = max(1, m * m // _FOUND_WORK)
+        for step in range(_ROUNDS * 5):
+            turn, kind = step // 5, step % 5
+            count = b.state[1] if kind in (0, 2, 3) else m
+            for i in range(count):
+                if m * b.state[1] > _MOVE_WORK:
+                    break
+                if kind == 1:
+                    if not _move(b, i, s) and s.near[0] >= 0:
+                        _exchange(b, i, s)
+                elif kind == 4:
+                    if i % founders == turn % founders:
+                        _found(b, i, s)
+                elif b.groups[i].size > 1:
+                    if kind == 2:
+                        _refill(b, i, s)
+                    else:
+                        up_to = _satisfied(b, i) if kind == 0 else b.groups[i].highest
+                        if kind == 0 or b.groups[i].size > up_to:
+                            _remake(b, i, up_to, tries, seed, s)
         number = start
-        numbers = np.full(c, -1, dtype=np.int64)
+        numbers = np.full(len(b.groups), -1, dtype=np.int64)
         for i in range(m):
             group = b.users[i].group
             if group < 0 or numbers[group] < 0:
-                found[users[start + i]] = number
                 if group >= 0:
                     numbers[group] = number
+                    loss[j, 1] += _loss(b, group)
+                found[users[start + i]] = number
                 number += 1
             else:
                 found[users[start + i]] = numbers[group]

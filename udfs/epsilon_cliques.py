@@ -6,11 +6,10 @@ are one point with as many users.
 
 A large set of points is first cut into parts: at a gap wider than epsilon, which no clique crosses, or at a median.
 A part whose box is narrow enough is a clique. In a part of at most 512 points cliques are grown: from the point with
-the fewest users left around it, adding the neighbour that widens the box least, until k users are in it, no more.
-Where that fails, the neighbours are narrowed axis by axis to the window of width epsilon that holds most users. A
+the fewest users left around it, adding the neighbour that widens the box least, until k users are in it, no more. A
 point left over joins a clique in whose box it fits; what then is left grows cliques with the users that others can
-spare. What the medians separated is given a second try. This is greedy: whoever could be in a clique may be left
-over, but every clique is one.
+spare. What the medians separated is given a second try. This is greedy: who could be in a clique may be left over,
+but every clique is one.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ from numba import njit
 
 _PAIRED = 512  # points of a part whose pairs are compared
 _STACK = 256  # a part is cut at most 7 to 1, so the stack is never deeper than 8 log2(n / 512)
-_LOOKS = 4  # looks at a point, for each pair of the part, until no further clique is tried
+_LOOKS = 2  # times the pairs of a part: after so many looks at points no further clique is tried
 _PASSES = 2  # passes over the points: all, then those that the medians may have separated
 
 
@@ -187,7 +186,7 @@ def _grow_cliques(
     unused: int,
     clique: np.ndarray,
 ) -> int:
-    """Grows cliques in a part of p points; returns the next unused number. O(p^2 m log p).
+    """Grows cliques in a part of p points; returns the next unused number. O(p^2 m).
 
     Tries that fail may cost k times as much as those that succeed, so their work is limited.
 
@@ -214,17 +213,11 @@ def _grow_cliques(
             if seed < 0 or looks <= 0:
                 break
             tried[seed] = True
-            for narrowed in range(2):
-                allowed = np.flatnonzero(near[seed])
-                if narrowed:
-                    looks -= len(allowed) * points.shape[1]
-                    allowed = _window(points, seed, allowed, owner, left, spare, k, limit)
-                grown, looked = _grow(
-                    points, seed, allowed, owner, left, around, spare, k, limit, low[count], high[count], taken
-                )
-                looks -= looked
-                if grown:
-                    break
+            allowed = np.flatnonzero(near[seed])
+            grown, looked = _grow(
+                points, seed, allowed, owner, left, around, spare, k, limit, low[count], high[count], taken
+            )
+            looks -= looked
             if not grown:
                 continue
             spare[count] = max(left[seed] - k, 0)
@@ -313,7 +306,7 @@ def _grow(
 ) -> tuple[bool, int]:
     """Grows one clique from all users left at the seed to k users, if it can; the points are among `allowed`.
 
-    Returns whether it could, and how often it looked at a point. If so, `taken` int64[p] (all 0 before) holds how
+    Returns whether it could, and at how many points it looked. If so, `taken` int64[p] (all 0 before) holds how
     many users of each point it takes, low and high its box, and `spare` of those cliques that gave users is less. If
     not, all is as it was, but for the order of `allowed`.
     """
@@ -380,46 +373,6 @@ def _widening(point: np.ndarray, low: np.ndarray, high: np.ndarray, limit: float
         if wider > enough:
             break
     return wider
-
-
-@njit(nogil=True, cache=True)
-def _window(
-    points: np.ndarray,
-    seed: int,
-    candidates: np.ndarray,
-    owner: np.ndarray,
-    left: np.ndarray,
-    spare: np.ndarray,
-    k: int,
-    limit: float,
-) -> np.ndarray:
-    """Those of the candidates that lie in one box: axis by axis the window around the seed with most users.
-
-    Empty if they are fewer than k users.
-    """
-    available = np.empty(len(points), dtype=np.int64)
-    for i in range(len(points)):
-        available[i] = _available(i, owner, left, spare)
-    for a in range(points.shape[1]):
-        value = np.empty(len(candidates))
-        for n in range(len(candidates)):
-            value[n] = points[candidates[n], a]
-        order = np.argsort(value)
-        best_lo, best_hi, most = 0, 0, np.int64(-1)
-        hi, within = 0, np.int64(0)
-        for lo in range(len(order)):
-            if value[order[lo]] > points[seed, a]:
-                break
-            while hi < len(order) and value[order[hi]] - value[order[lo]] <= limit:
-                within += available[candidates[order[hi]]]
-                hi += 1
-            if within > most and value[order[hi - 1]] >= points[seed, a]:
-                best_lo, best_hi, most = lo, hi, within
-            within -= available[candidates[order[lo]]]
-        if most < k:
-            return candidates[:0]
-        candidates = candidates[order[best_lo:best_hi]]
-    return candidates
 
 
 @njit(nogil=True, cache=True)

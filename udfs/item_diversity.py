@@ -2,8 +2,8 @@
 (Predictive Anonymization, section 6, definition 6).
 
 Who knows b items that a person rated then finds at least l groups the person may be in. Where too few groups
-show a set, fake cells are added to groups drawn at random. The paper spells out b = 1 only; b = 2 and 3 are
-made here as follows: a set that fails is completed in the groups which miss the fewest of its items.
+show a set, fake cells are added to groups drawn at random. The paper spells out b = 1 only; for b = 2 and 3
+what follows is ours: once b - 1 holds, a set that fails is completed in groups that miss one of its items.
 
 Which groups show an item is a row of bits. A user's items are visited in the order of how many groups miss
 them: as long as the groups that miss one of the items are too few for the set to fail, it is not looked at.
@@ -23,7 +23,6 @@ Cells = tuple[np.ndarray, np.ndarray]  # group codes and item codes
 
 _MAX_B = 3
 _STRETCH = 31  # words of 8 groups, whose sum fits into a byte
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _LOW6, _LOW32 = np.int64(63), np.int64(0xFFFFFFFF)
 _P1, _P2, _P4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -52,8 +51,9 @@ def added_cells(
 
     `random` should be seeded by the operating system: who knows its seed can tell which cells are fake.
 
-    Time: b = 1 O(c + n_items + a l / n_groups), 12 bytes a cell. b = 2 and 3: the number of sets, the sum
-    over users of C(items rated, b), times n_groups / 64 at most; the bits take n_items * n_groups / 4 bytes.
+    Time: b = 1 O(c + n_items + a log a), and O(n_groups) for each item that lacks groups if l is above half of
+    n_groups; 12 bytes a cell. b = 2 and 3: the number of sets, the sum over users of C(items rated, b), times
+    n_groups / 64 at most; the bits take n_items * n_groups / 4 bytes.
 
     Raises InputError if b is not 1, 2 or 3, l is no whole number in 1..n_groups, there are more sets than
     `max_sets`, or the codes, the items or `random` are not what is said above.
@@ -72,17 +72,17 @@ def added_cells(
     groups, codes = _checked(cells, n_groups, matrix)
     if b > 1:
         _refuse_too_many(matrix, wanted, b, max_sets)
-    seed = random.integers(0, 1 << 64, dtype=np.uint64)
+    seeds = random.integers(0, 1 << 64, size=_MAX_B, dtype=np.uint64)
     starts, shown_by = _by_item(groups, codes, n_groups, matrix.n_items)
-    new_groups, new_items = _singles(starts, shown_by, wanted, n_groups, least, seed)
+    new_groups, new_items = _singles(starts, shown_by, wanted, n_groups, least, seeds[0])
     if b > 1:
         before = _bits(starts, shown_by, n_groups)
         cover = before.copy()
         _set_bits(cover, new_groups, new_items)
         missing = _missing(cover, n_groups)
-        _pairs(matrix.indptr, matrix.items, wanted, cover, missing, n_groups, least, keyed(seed, 2, 0))
+        _pairs(matrix.indptr, matrix.items, wanted, cover, missing, n_groups, least, seeds[1])
         if b > 2:
-            _triples(matrix.indptr, matrix.items, wanted, cover, missing, n_groups, least, keyed(seed, 3, 0))
+            _triples(matrix.indptr, matrix.items, wanted, cover, missing, least, seeds[2])
         new_groups, new_items = _differences(before, cover)
     order = np.lexsort((new_items, new_groups))
     return new_groups[order], new_items[order]
@@ -96,8 +96,8 @@ def least_coverage(
 
     Arguments as in `added_cells`. A release is (b, l)-diverse if the result is l or more; where there are no
     items at all, it is n_groups. Nothing is shared with `added_cells` but how cells are read: sets are
-    visited by item, and groups counted one by one up to the smallest number so far. Time: at least one step
-    for each of the sets; memory n_groups * n_items bytes if b > 1, beside 12 bytes a cell and 8 a rating.
+    visited by item, and groups counted in bytes, with no bounds. Time: a step for each of the sets, and
+    n_groups / 8 for each that differs; memory n_groups * n_items bytes if b > 1, beside 12 bytes a cell and 8 a rating.
 
     Raises InputError as `added_cells` does.
     """
@@ -214,7 +214,7 @@ def _singles(
             continue
         for j in range(starts[i], starts[i + 1]):
             shows[shown_by[j]] = i
-        state = keyed(seed, 1, i)
+        state = keyed(seed, i, 0)
         if 2 * least <= n_groups:  # at least every second draw is a group that does not show it
             while need > 0:
                 state = mix(state)
@@ -289,55 +289,45 @@ def _differences(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @njit(nogil=True, cache=True)
-def _those_missing(x: np.uint64, y: np.uint64, z: np.uint64, count: int) -> np.uint64:
-    """The groups that miss exactly `count` (1, 2 or 3) of three items."""
-    two_or_more = (x & y) | (x & z) | (y & z)
-    if count == 1:
-        return two_or_more & ~(x & y & z)
-    if count == 2:
-        return (x | y | z) & ~two_or_more
-    return ~(x | y | z)
+def _missing_one(cover: np.ndarray, i: int, j: int, k: int, w: int) -> np.uint64:
+    """The groups in word w that show all but one of the items i, j and k (k = -1: i and j)."""
+    x, y = cover[i, w], cover[j, w]
+    if k < 0:
+        return np.uint64(x ^ y)
+    z = cover[k, w]
+    return np.uint64(((x & y) | (x & z) | (y & z)) & ~(x & y & z))
 
 
 @njit(nogil=True, cache=True)
-def _complete(
-    cover: np.ndarray, missing: np.ndarray, i: int, j: int, k: int, n_groups: int, need: int, state: np.uint64
-) -> np.uint64:
+def _complete(cover: np.ndarray, missing: np.ndarray, i: int, j: int, k: int, need: int, state: np.uint64) -> np.uint64:
     """Lets `need` more groups show the items i, j and k (k = -1: i and j); returns the new state.
 
-    They are drawn among those that miss one of the items, then among those that miss two, and so on.
-    O(need n_groups / 64).
+    They are drawn among the groups that miss one of the items. There are enough: `least` groups show item i
+    already (of three: i and j), and those that do not show the whole set miss one. O(need n_groups / 64).
     """
     words = cover.shape[1]
-    last = _ALL >> np.uint64((64 - n_groups % 64) % 64)  # the bits of the last word that stand for a group
-    for count in range(1, 4):
-        total = 0
+    total = 0
+    for w in range(words):
+        total += _ones(_missing_one(cover, i, j, k, w))
+    while need > 0:
+        state = mix(state)
+        before = np.int64(state % np.uint64(total))  # so many of them come before the one drawn
         for w in range(words):
-            found = _those_missing(cover[i, w], cover[j, w], cover[k, w] if k >= 0 else _ALL, count)
-            total += _ones(found & last if w == words - 1 else found)
-        while need > 0 and total > 0:
-            state = mix(state)
-            before = np.int64(state % np.uint64(total))  # so many of them come before the one drawn
-            for w in range(words):
-                found = _those_missing(cover[i, w], cover[j, w], cover[k, w] if k >= 0 else _ALL, count)
-                if w == words - 1:
-                    found &= last
-                here = _ones(found)
-                if before >= here:
-                    before -= here
-                    continue
-                for _ in range(before):
-                    found &= found - _ONE
-                bit = found & (~found + _ONE)
-                for item in (i, j, k):
-                    if item >= 0 and not cover[item, w] & bit:
-                        cover[item, w] |= bit
-                        missing[item] -= 1
-                break
-            total -= 1
-            need -= 1
-        if need == 0:
+            found = _missing_one(cover, i, j, k, w)
+            here = _ones(found)
+            if before >= here:
+                before -= here
+                continue
+            for _ in range(before):
+                found &= found - _ONE
+            bit = found & (~found + _ONE)
+            for item in (i, j, k):
+                if item >= 0 and not cover[item, w] & bit:
+                    cover[item, w] |= bit
+                    missing[item] -= 1
             break
+        total -= 1
+        need -= 1
     return state
 
 
@@ -421,7 +411,7 @@ def _pairs(
                     if count >= least:
                         break
                 if count < least:
-                    state = _complete(cover, missing, own[p], own[q], -1, n_groups, least - count, state)
+                    state = _complete(cover, missing, own[p], own[q], -1, least - count, state)
                     _copy(cover, own[p], own_cover, p)
                     _copy(cover, own[q], own_cover, q)
 
@@ -433,7 +423,6 @@ def _triples(
     wanted: np.ndarray,
     cover: np.ndarray,
     missing: np.ndarray,
-    n_groups: int,
     least: int,
     state: np.uint64,
 ) -> None:
@@ -459,7 +448,7 @@ def _triples(
                         if count >= least:
                             break
                     if count < least:
-                        state = _complete(cover, missing, own[p], own[q], own[r], n_groups, least - count, state)
+                        state = _complete(cover, missing, own[p], own[q], own[r], least - count, state)
                         for s in (p, q, r):
                             _copy(cover, own[s], own_cover, s)
                         for w in range(words):

@@ -21,14 +21,14 @@ from kgather.udfs import bkg
 from kgather.udfs.blocks import cut
 from kgather.udfs.options import whole
 from kgather.udfs.refine_chains import Block, descend, new_block, search_space
-from kgather.udfs.refine_near import all_gaps, nearest
+from kgather.udfs.refine_near import all_gaps, near_groups, near_users
 from kgather.udfs.refine_reshape import reshape
 from kgather.udfs.vectors import checked_vectors
 from kgather.udfs.workers import run
 
 _BLOCK = 4096
 _TIMES = 4  # groups of more than so many times their level are cut before the first pass
-_STEPS = ((2, 3), (3, 4), (4, 5), (6, 5))  # (steps, continuations) of the search, pass by pass; then the last
+_STEPS = ((2, 3, -7), (3, 4, 8), (4, 5, 8), (6, 5, 8))  # (steps, continuations) of the search, pass by pass; then the last
 _NEAR = 10
 _SWEEPS = 20
 _ENOUGH = 0.001  # a pass that lowers the SSE by a smaller share is the last
@@ -122,12 +122,12 @@ def _one_pass(
     fresh = np.empty(n, dtype=np.int64)
     ranges = list(pairwise(edges.tolist()))
     squares = np.zeros((len(size), 2))
-    depth, width = _STEPS[min(turn, len(_STEPS) - 1)]
+    depth, width, nears = _STEPS[min(turn, len(_STEPS) - 1)]
 
     def one(lo: int, hi: int) -> None:
         users = members[starts[lo] : starts[hi]]
         squares[lo] = _refine_block(
-            rows, users, starts[lo : hi + 1] - starts[lo], levels, most, depth, width, _NEAR, fresh, int(starts[lo])
+            rows, users, starts[lo : hi + 1] - starts[lo], levels, most, depth, width, nears, fresh, int(starts[lo])
         )
 
     run(one, ranges, pool)
@@ -231,7 +231,14 @@ def _refine_block(
         room = max(groups, b // least.min()) + 2
         given = group.copy()
         gaps = all_gaps(rows)
-        block = new_block(rows, gaps, nearest(rows, gaps, near), least, group, groups, room)
+        if near > 0:
+            nn = near_users(rows, gaps, near)
+            block = new_block(rows, gaps, nn, least, group, groups, room)
+        else:
+            nn = np.full((b, -near), -1, dtype=np.int32)
+            block = new_block(rows, gaps, nn, least, group, groups, room)
+            names = block.before[block.head[:groups]]
+            nn[:] = near_groups(rows, block.centre[:groups], names, -near)
         search = search_space(room, depth, width)
         plain = least.min() == least.max()
         tiny = 1e-10 * before / b

@@ -97,7 +97,7 @@ def gap(left: np.ndarray, i: int, right: np.ndarray, j: int) -> float:
 def new_block(
     rows: np.ndarray, gaps: np.ndarray, near: np.ndarray, least: np.ndarray, group: np.ndarray, groups: int, room: int
 ) -> Block:
-    """A block of the users with the given groups 0..groups - 1; `group` is changed from then on."""
+    """A block of the users with the given groups 0..groups - 1; `near` may be filled, `group` is changed later."""
     b, d = rows.shape
     block = Block(
         rows,
@@ -274,28 +274,22 @@ def leaves(block: Block, i: int, most: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _keep_best(search: Search, step: int, user: int, cost: float) -> None:
-    """Enters a continuation in the list of the best ones of this step."""
-    width = search.next_user.shape[1]
-    place = search.found[step]
-    if place == width:
-        place = width - 1
-        if search.next_cost[step, place] <= cost:
-            return
+def _keep_best(users: np.ndarray, costs: np.ndarray, found: int, user: int, cost: float) -> int:
+    """Enters a continuation in the list of the best ones of a step; returns how many there are now."""
+    place = found
+    if found == len(users):
+        place = found - 1
+        if costs[place] <= cost:
+            return found
     else:
-        search.found[step] += 1
-    while place > 0 and search.next_cost[step, place - 1] > cost:
-        search.next_cost[step, place] = search.next_cost[step, place - 1]
-        search.next_user[step, place] = search.next_user[step, place - 1]
+        found += 1
+    while place > 0 and costs[place - 1] > cost:
+        costs[place] = costs[place - 1]
+        users[place] = users[place - 1]
         place -= 1
-    search.next_cost[step, place] = cost
-    search.next_user[step, place] = user
-
-
-@njit(nogil=True, cache=True)
-def _keep_chain(search: Search, step: int) -> None:
-    for s in range(step + 1):
-        search.best[s] = search.path[s]
+    costs[place] = cost
+    users[place] = user
+    return found
 
 
 @njit(nogil=True, cache=True)
@@ -305,46 +299,51 @@ def _best_chain(block: Block, search: Search, u: int, most: int, plain: bool, ti
 
     plain: all users have the same `least`.
     """
-    rows, gaps, near, own, root = block.rows, block.gaps, block.near, block.own, block.root
-    centre, sizes, after = block.centre, block.size, block.after
-    depth = search.next_user.shape[0]
+    # every array is taken out of its tuple once: doing so in the loops would count references each time
+    rows, gaps, near, least, group = block.rows, block.gaps, block.near, block.least, block.group
+    after, own, root, head, size, centre = block.after, block.own, block.root, block.head, block.size, block.centre
+    stamps, path, best_path, all_so_far = search.stamp, search.path, search.best, search.so_far
+    next_user, next_cost, found, at = search.next_user, search.next_cost, search.found, search.at
+    counts = block.counts
+    depth = next_user.shape[0]
     known = len(gaps) > 0
-    home = block.group[u]
-    size_home = sizes[home]
+    home = group[u]
+    size_home = size[home]
     may_leave = leaves(block, u, most)
     loss = -own[u] * size_home / (size_home - 1) if may_leave and size_home > 1 else 0.0
     ceiling = -loss  # the sum so far of a chain that may still become a gain
     best, length, end = -tiny, 0, CYCLE
-    search.path[0], search.so_far[0], search.at[0] = u, 0.0, -1
-    if may_leave and block.least[u] == 1 and loss < best:
+    path[0], all_so_far[0], at[0] = u, 0.0, -1
+    if may_leave and least[u] == 1 and loss < best:
         best, length, end = loss, 1, ALONE
-        _keep_chain(search, 0)
+        best_path[0] = u
     step = 0
     while step >= 0:
-        if search.at[step] < 0:
-            x, so_far = search.path[step], search.so_far[step]
-            block.counts[1] += 1
-            stamp = block.counts[1]
+        if at[step] < 0:
+            x, so_far = path[step], all_so_far[step]
+            stamp = counts[1] + 1
+            counts[1] = stamp
             for s in range(step + 1):
-                search.stamp[block.group[search.path[s]]] = stamp
-            search.found[step] = 0
+                stamps[group[path[s]]] = stamp
+            count = 0
             for j in range(near.shape[1]):
                 if near[x, j] < 0:
-                    break
-                g = block.group[near[x, j]]
-                if search.stamp[g] == stamp:
                     continue
-                search.stamp[g] = stamp
+                g = group[near[x, j]]
+                if stamps[g] == stamp:
+                    continue
+                stamps[g] = stamp
                 to_centre = gap(rows, x, centre, g)
-                n = sizes[g]
+                n = size[g]
                 if may_leave:
                     change = so_far + loss + to_centre * n / (n + 1)
                     if change < best and _joins(block, g, x, most):
                         best, length, end = change, step + 1, g
-                        _keep_chain(search, step)
+                        for s in range(step + 1):
+                            best_path[s] = path[s]
                 entered = so_far + to_centre
                 to_root = np.sqrt(to_centre)
-                w = block.head[g]
+                w = head[g]
                 for _ in range(min(n, _LOOKED)):
                     # x_w is at most `reach` squared, by the triangle inequality; nearer members only cost more
                     reach = to_root + root[w]
@@ -360,27 +359,29 @@ def _best_chain(block: Block, search: Search, u: int, most: int, plain: bool, ti
                             change -= (gaps[u, w] if known else gap(rows, u, rows, w)) / size_home
                             if change < best and (plain or _replaces(block, home, u, w, most)):
                                 best, length, end = change, step + 2, CYCLE
-                                _keep_chain(search, step)
-                                search.best[step + 1] = w
-                        if may_leave and block.least[w] == 1 and cost + loss < best:
+                                for s in range(step + 1):
+                                    best_path[s] = path[s]
+                                best_path[step + 1] = w
+                        if may_leave and least[w] == 1 and cost + loss < best:
                             best, length, end = cost + loss, step + 2, ALONE
-                            _keep_chain(search, step)
-                            search.best[step + 1] = w
+                            for s in range(step + 1):
+                                best_path[s] = path[s]
+                            best_path[step + 1] = w
                         if step + 1 < depth:
-                            _keep_best(search, step, w, cost)
+                            count = _keep_best(next_user[step], next_cost[step], count, w, cost)
                     w = after[w]
             if length > 0:  # the shortest chains first: a longer one may follow
                 break
-            search.at[step] = 0
-        if search.at[step] >= search.found[step]:
+            found[step], at[step] = count, 0
+        if at[step] >= found[step]:
             step -= 1
             if step >= 0:
-                search.at[step] += 1
+                at[step] += 1
             continue
-        search.path[step + 1] = search.next_user[step, search.at[step]]
-        search.so_far[step + 1] = search.next_cost[step, search.at[step]]
+        path[step + 1] = next_user[step, at[step]]
+        all_so_far[step + 1] = next_cost[step, at[step]]
         step += 1
-        search.at[step] = -1
+        at[step] = -1
     return best, length, end
 
 

@@ -9,7 +9,7 @@ _KNOWN_UP_TO = 2048  # users of a block whose distances are all kept (32 MB)
 _WIDE = 48  # columns from which on keeping them pays
 _COMPARED = 6144  # users that each one is compared with; of more, a sample stands for the rest
 _TILE = 4
-_CHUNK = 512
+_CHUNK = 4096
 _GLANCE = 32
 
 
@@ -51,31 +51,50 @@ def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def nearest(rows: np.ndarray, gaps: np.ndarray, m: int) -> np.ndarray:
-    """The m nearest other users of each, int32[b, m], nearest first, -1 where there are fewer.
+def near_users(rows: np.ndarray, gaps: np.ndarray, m: int) -> np.ndarray:
+    """The m nearest other users of each, int32[b, m] in any order, -1 where there are fewer.
 
     Of equally near ones the first compared stay. In a block of more than 6,144 users everyone is compared
     with a sample of that many. O(b min(b, 6144) d), in float32: the search tolerates a wrong order.
     """
     b = len(rows)
     step = (b + _COMPARED - 1) // _COMPARED
+    names = np.arange(0, b, step).astype(np.int32)
     near = np.full((b, m), -1, dtype=np.int32)
-    kept = np.full((b, m), np.inf, dtype=np.float32)
-    shrink = _shrink(rows)
-    points = _shrunk(rows, shrink) if len(gaps) == 0 else np.empty((0, 0), dtype=np.float32)
-    columns = np.ascontiguousarray(points[::step].T)
-    others = (b + step - 1) // step
-    distance = np.empty(_CHUNK, dtype=np.float32)
-    for lo in range(0, others, _CHUNK):  # a chunk of the others stays in the cache while all users pass
-        size = min(_CHUNK, others - lo)
+    if len(gaps) > 0:
+        kept = np.full(m, np.inf, dtype=np.float32)
+        shrink = 1.0 / max(gaps.max(), 1e-300)
         for i in range(b):
-            if len(gaps) > 0:
-                for j in range(size):
-                    distance[j] = np.float32(gaps[i, (lo + j) * step] * shrink * shrink)
-            else:
-                _to_chunk(columns, lo, size, points[i], distance)
-            _keep_nearest(distance, lo, size, step, i, kept[i], near[i])
+            kept[:] = np.inf
+            _keep_nearest((gaps[i] * shrink).astype(np.float32), names, i, kept, near[i])
+        return near
+    points = _shrunk(rows, _shrink(rows))
+    _fill(points, np.ascontiguousarray(points[::step].T), names, near)
     return near
+
+
+@njit(nogil=True, cache=True)
+def near_groups(rows: np.ndarray, centre: np.ndarray, names: np.ndarray, m: int) -> np.ndarray:
+    """A user of each of the m groups of the nearest centroids, int32[b, m] in any order, -1 where there are
+    fewer; the user of group g, centroid float64[g, d], is names int32[g]. O(b g d).
+    """
+    near = np.full((len(rows), m), -1, dtype=np.int32)
+    shrink = _shrink(rows)
+    _fill(_shrunk(rows, shrink), np.ascontiguousarray(_shrunk(centre, shrink).T), names, near)
+    return near
+
+
+@njit(nogil=True, cache=True)
+def _fill(points: np.ndarray, columns: np.ndarray, names: np.ndarray, near: np.ndarray) -> None:
+    """Fills near int32[b, m] with the names int32[c] of the nearest columns float32[d, c] of every point."""
+    others = len(names)
+    kept = np.full(near.shape, np.inf, dtype=np.float32)
+    distance = np.empty(_CHUNK, dtype=np.float32)
+    for lo in range(0, others, _CHUNK):  # a chunk stays in the cache while all points pass
+        hi = min(lo + _CHUNK, others)
+        for i in range(len(points)):
+            _to_chunk(columns, lo, hi, points[i], distance)
+            _keep_nearest(distance, names[lo:hi], i, kept[i], near[i])
 
 
 @njit(nogil=True, cache=True)
@@ -100,39 +119,41 @@ def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _to_chunk(columns: np.ndarray, lo: int, size: int, point: np.ndarray, distance: np.ndarray) -> None:
-    """distance[j] = squared distance of the point to column lo + j, for j < size."""
+def _to_chunk(columns: np.ndarray, lo: int, hi: int, point: np.ndarray, distance: np.ndarray) -> None:
+    """distance[j] = squared distance of the point to column lo + j, for j < hi - lo."""
+    size = hi - lo
     for j in range(size):
         distance[j] = np.float32(0.0)
     for a in range(0, len(point), 4):
         p0, p1, p2, p3 = point[a], point[a + 1], point[a + 2], point[a + 3]
-        c0, c1, c2, c3 = columns[a, lo:], columns[a + 1, lo:], columns[a + 2, lo:], columns[a + 3, lo:]
+        c0, c1, c2, c3 = columns[a, lo:hi], columns[a + 1, lo:hi], columns[a + 2, lo:hi], columns[a + 3, lo:hi]
         for j in range(size):
             d0, d1, d2, d3 = c0[j] - p0, c1[j] - p1, c2[j] - p2, c3[j] - p3
             distance[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
 @njit(nogil=True, cache=True)
-def _keep_nearest(
-    distance: np.ndarray, lo: int, size: int, step: int, i: int, kept: np.ndarray, near: np.ndarray
-) -> None:
-    """Enters those of a chunk that are nearer than the farthest of the users kept so far."""
-    last = len(kept) - 1
-    for start in range(0, size, _GLANCE):
-        stop = min(start + _GLANCE, size)
-        nearer = 0
-        for j in range(start, stop):  # without a branch: nearly always none is
-            nearer += distance[j] < kept[last]
+def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndarray, near: np.ndarray) -> None:
+    """Enters those but user i that are nearer than the farthest of the users kept so far."""
+    limit, at = _farthest(kept)
+    for start in range(0, len(names), _GLANCE):
+        stop = min(start + _GLANCE, len(names))
+        nearer = np.int32(0)
+        for j in range(start, stop):  # in vector registers, and nearly always none is
+            nearer += np.int32(distance[j] < limit)
         if nearer == 0:
             continue
         for j in range(start, stop):
-            user = (lo + j) * step
-            if not distance[j] < kept[last] or user == i:
-                continue
-            place = last
-            while place > 0 and kept[place - 1] > distance[j]:
-                kept[place] = kept[place - 1]
-                near[place] = near[place - 1]
-                place -= 1
-            kept[place] = distance[j]
-            near[place] = user
+            if distance[j] < limit and names[j] != i:
+                kept[at], near[at] = distance[j], names[j]
+                limit, at = _farthest(kept)
+
+
+@njit(nogil=True, cache=True)
+def _farthest(kept: np.ndarray) -> tuple[float, int]:
+    """The largest number and its place."""
+    limit, at = kept[0], 0
+    for place in range(1, len(kept)):
+        if kept[place] > limit:
+            limit, at = kept[place], place
+    return limit, at

@@ -37,7 +37,7 @@ def _joins_at(block: Block, i: int, away: int, most: int) -> tuple[float, int]:
     best, target = np.inf, -1
     for j in range(block.near.shape[1]):
         if block.near[i, j] < 0:
-            break
+            continue
         g = block.group[block.near[i, j]]
         n = block.size[g]
         if g == away or g == target:
@@ -110,7 +110,7 @@ def _make_new(
     count = 1
     for j in range(block.near.shape[1]):
         if block.near[u, j] < 0:
-            break
+            continue
         g = block.group[block.near[u, j]]
         if g not in groups[:count]:
             groups[count] = g

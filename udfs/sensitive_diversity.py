@@ -100,7 +100,7 @@ def merge_until_diverse(
         into = np.arange(g, dtype=np.int64)
         merged_size, sums = size.copy(), centres * size[:, None]
         taken = np.zeros(g, dtype=np.bool_)
-        failing: np.ndarray = fails.any(axis=0)
+        failing = np.asarray(fails.any(axis=0))
         # an attribute that few groups have values of leaves the least choice
         for a in np.argsort(valued.sum(axis=1), kind="stable"):
             asking = np.flatnonzero(fails[a] & ~taken)
@@ -501,12 +501,12 @@ def _failing(
 @njit(nogil=True, cache=True)
 def _tree(
     centres: np.ndarray, sorted_groups: np.ndarray, rank: np.ndarray, partners: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A k-d tree of the centroids of `partners`: each node is halved along its widest side.
 
     sorted_groups int64[g, d]: all groups in the order of each coordinate; rank int64[g, d]: their places there.
-    Returns the partners in the order of the leaves; nodes int64[., 3]: first, end, left child (the right one
-    follows it; 0 = leaf); boxes float64[., 2, d].
+    Returns the partners in the order of the leaves; the place of each group in it; nodes int64[., 3]: first, end,
+    left child (the right one follows it; 0 = leaf); boxes float64[., 2, d].
     """
     order = partners.copy()
     d = centres.shape[1]
@@ -538,7 +538,10 @@ def _tree(
             nodes[made + 1, 0], nodes[made + 1, 1] = middle, hi
             made += 2
         node += 1
-    return order, nodes[:made].copy(), boxes[:made].copy()
+    place = np.zeros(len(centres), dtype=np.int64)
+    for j in range(len(order)):
+        place[order[j]] = j
+    return order, place, nodes[:made].copy(), boxes[:made].copy()
 
 
 @njit(nogil=True, cache=True)
@@ -555,6 +558,7 @@ def _nearest(
     group: int,
     centres: np.ndarray,
     order: np.ndarray,
+    place: np.ndarray,
     nodes: np.ndarray,
     boxes: np.ndarray,
     near: np.ndarray,
@@ -577,7 +581,10 @@ def _nearest(
         child = nodes[node, 2]
         if child > 0:
             left, right = _box_distance(point, boxes[child]), _box_distance(point, boxes[child + 1])
-            first = child if left <= right else child + 1
+            if left == right:  # among equal centroids everybody has other neighbours
+                first = child if place[group] < nodes[child, 1] else child + 1
+            else:
+                first = child if left < right else child + 1
             stack[depth], gaps[depth] = 2 * child + 1 - first, max(left, right)
             stack[depth + 1], gaps[depth + 1] = first, min(left, right)
             depth += 2
@@ -629,6 +636,7 @@ def _merge(
     waits: np.ndarray,
     centres: np.ndarray,
     order: np.ndarray,
+    place: np.ndarray,
     nodes: np.ndarray,
     boxes: np.ndarray,
     firsts: np.ndarray,
@@ -657,15 +665,17 @@ def _merge(
         spare = 0 if waits[group] < _PATIENCE else 1 << min(waits[group] - _PATIENCE + 1, _DOUBLINGS)
         near = np.empty(max(_NEAREST, spare), dtype=np.int64)
         far = np.empty(len(near))
-        n = _nearest(group, centres, order, nodes, boxes, near, far)
+        n = _nearest(group, centres, order, place, nodes, boxes, near, far)
         if n == 0:
             continue
         own = attribute * g + group
         top = _of_both(own, -1, firsts, found, counts, moments, measure, c, scratch)
-        best, best_cost, raising = -1, 0.0, 0
+        best, best_cost, raising = -1, 0.0, -1
         for j in range(min(n, _NEAREST)):
             other = near[j]
             diverse = True
+            if raising < 0 and not taken[other]:
+                raising = j
             for a in range(s):
                 reached = _of_both(a * g + group, a * g + other, firsts, found, counts, moments, measure, c, scratch)
                 diverse &= not 0 <= reached < least
@@ -675,10 +685,10 @@ def _merge(
                 cost = _cost(group, into[other], size, sums)
                 if fails[other] and not taken[other]:
                     cost /= 2  # serves two groups that fail
-                if best < 0 or cost < best_cost:
+                if best < 0 or cost < best_cost or (cost == best_cost and size[into[other]] < size[into[near[best]]]):
                     best, best_cost = j, cost
         if best < 0:
-            best = raising
+            best = max(raising, 0)
         else:
             spare = 0
         _join(group, near[best], into, size, sums)
