@@ -146,7 +146,7 @@ def _blocks(rows: np.ndarray, size: np.ndarray, seed: np.uint64, block: np.ndarr
         for i in range(lo, hi):
             users += size[order[i]]
             several += size[order[i]] > 1
-        if users <= _BLOCK_USERS or several <= _BLOCK_GROUPS and hi - lo <= _BLOCK_USERS:
+        if users <= _BLOCK_USERS or several <= _BLOCK_GROUPS:
             for i in range(lo, hi):
                 block[order[i]] = number
             number += np.int32(1)

@@ -20,7 +20,7 @@ from kgather.errors import InputError
 from kgather.udfs import bkg
 from kgather.udfs.blocks import cut
 from kgather.udfs.options import whole
-from kgather.udfs.refine_chains import Block, descend, new_block, search_space
+from kgather.udfs.refine_chains import GROUP, NEXT, STEP, USER, descend, new_block
 from kgather.udfs.refine_near import all_gaps, near_groups, near_users
 from kgather.udfs.refine_reshape import reshape
 from kgather.udfs.vectors import checked_vectors
@@ -193,63 +193,66 @@ def _squares(rows: np.ndarray, group: np.ndarray, groups: int) -> float:
 @njit(nogil=True, cache=True)
 def _refine_block(
     vectors: np.ndarray,
-    users: np.ndarray,
+    members: np.ndarray,
     starts: np.ndarray,
     levels: np.ndarray,
     most: int,
     depth: int,
     width: int,
-    near: int,
+    nears: int,
     fresh: np.ndarray,
     first: int,
 ) -> tuple[float, float]:
-    """Refines the groups of one block: group g has the users starts[g] to starts[g + 1] of users int32[b].
+    """Refines the groups of one block: group g has the users starts[g] to starts[g + 1] of members int32[b].
 
     Writes their groups to fresh int64[n], numbered from `first` on (there are never more than b). Returns
     the SSE before and after.
     """
-    b, d = len(users), vectors.shape[1]
-    groups = len(starts) - 1
+    b, d = len(members), vectors.shape[1]
+    count = len(starts) - 1
     rows = np.empty((b, d))
-    least = np.empty(b, dtype=np.int32)
-    group = np.empty(b, dtype=np.int32)
+    users = np.zeros(b, dtype=USER)
+    group = np.empty(b, dtype=np.int64)
     mean = np.zeros(d)
-    for g in range(groups):
+    smallest, largest = levels[members[0]], levels[members[0]]
+    for g in range(count):
         for i in range(starts[g], starts[g + 1]):
             group[i] = g
+            users[i].group = g
     for i in range(b):
-        least[i] = levels[users[i]]
+        users[i].least = levels[members[i]]
+        smallest, largest = min(smallest, users[i].least), max(largest, users[i].least)
         for a in range(d):
-            rows[i, a] = vectors[users[i], a]
+            rows[i, a] = vectors[members[i], a]
             mean[a] += rows[i, a] / b
     for i in range(b):
         for a in range(d):
             rows[i, a] -= mean[a]
-    before = _squares(rows, group, groups)
+    before = _squares(rows, group, count)
     after = before
-    if groups > 0 and before > 0.0:
-        room = max(groups, b // least.min()) + 2
-        given = group.copy()
+    if before > 0.0:
+        room = max(count, b // smallest) + 2
         gaps = all_gaps(rows)
-        if near > 0:
-            nn = near_users(rows, gaps, near)
-            block = new_block(rows, gaps, nn, least, group, groups, room)
-        else:
-            nn = np.full((b, -near), -1, dtype=np.int32)
-            block = new_block(rows, gaps, nn, least, group, groups, room)
-            names = block.before[block.head[:groups]]
-            nn[:] = near_groups(rows, block.centre[:groups], names, -near)
-        search = search_space(room, depth, width)
-        plain = least.min() == least.max()
+        near = near_users(rows, gaps, nears) if nears > 0 else np.full((b, -nears), -1, dtype=np.int32)
+        block = new_block(rows, gaps, near, users, np.zeros(room, dtype=GROUP), most)
+        if nears < 0:
+            names = np.empty(count, dtype=np.int32)
+            for g in range(count):
+                names[g] = users[block.groups[g].head].before
+            near[:] = near_groups(rows, block.centre[:count], names, -nears)
+        steps, nexts = np.zeros(depth + 1, dtype=STEP), np.zeros((depth, width), dtype=NEXT)
         tiny = 1e-10 * before / b
-        reshape(block, most, tiny)
-        descend(block, search, most, plain, tiny, 20)
-        if reshape(block, most, tiny) < 0.0:
-            descend(block, search, most, plain, tiny, 20)
+        descend(block, steps, nexts, smallest == largest, tiny, _SWEEPS)
+        if reshape(block, tiny) < 0.0:
+            descend(block, steps, nexts, smallest == largest, tiny, _SWEEPS)
+        for i in range(b):
+            group[i] = users[i].group
         after = _squares(rows, group, room)
-        if not after < before:
+        if not after < before:  # no more than rounding
             after = before
-            group = given
+            for g in range(count):
+                for i in range(starts[g], starts[g + 1]):
+                    group[i] = g
     for i in range(b):
-        fresh[users[i]] = first + group[i]
+        fresh[members[i]] = first + group[i]
     return before, after

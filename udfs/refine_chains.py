@@ -26,61 +26,51 @@ _STAYS = 50  # chains that one user may start before the next one's turn
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that they fit in vector registers
 
+USER = np.dtype(
+    [
+        ("own", np.float64),  # squared distance to the centroid of her group
+        ("root", np.float64),  # its root
+        ("group", np.int32),
+        ("after", np.int32),  # the next member in the ring, which goes from the farthest to the nearest
+        ("before", np.int32),
+        ("least", np.int32),  # the smallest group that she accepts
+        ("dirty", np.int64),  # 1: to be looked at
+    ]
+)
+GROUP = np.dtype(
+    [
+        ("size", np.int64),
+        ("stamp", np.int64),  # the last step of a search that has seen it
+        ("head", np.int32),  # the member farthest from the centroid, -1 if there is none
+        ("level", np.int32),  # the largest `least` of the members
+        ("holders", np.int32),  # how many have it
+        ("below", np.int32),  # the next largest, 0 if there is none
+    ]
+)
+STEP = np.dtype(
+    [
+        ("user", np.int64),
+        ("so_far", np.float64),  # the change of squares up to here
+        ("found", np.int64),  # continuations kept, and the one being followed
+        ("at", np.int64),
+        ("best", np.int64),  # the user of this step in the best chain
+    ]
+)
+NEXT = np.dtype([("cost", np.float64), ("user", np.int64)])
+
 
 class Block(NamedTuple):
-    """The users of a block and their groups; b users, d columns, room for g groups, m near users each.
-
-    Group numbers that are not in use wait in `unused`; the members of a group are a ring from `head` on, those
-    farthest from the centroid first.
-    """
+    """The users of a block and their groups; b users, d columns, room for g groups, m near users each."""
 
     rows: np.ndarray  # float64[b, d]
     gaps: np.ndarray  # float64[b, b], the squared distances; or [0, 0]: they are computed when needed
     near: np.ndarray  # int32[b, m], -1 where there are fewer
-    least: np.ndarray  # int32[b], the smallest group that each user accepts
-    group: np.ndarray  # int32[b]
-    after: np.ndarray  # int32[b], the next member in the ring
-    before: np.ndarray  # int32[b]
-    own: np.ndarray  # float64[b], squared distance to the centroid of her group
-    root: np.ndarray  # float64[b], its root
-    dirty: np.ndarray  # bool[b], to be looked at
-    head: np.ndarray  # int32[g]
-    size: np.ndarray  # int64[g]
-    level: np.ndarray  # int64[g], the largest `least` of the members
-    holders: np.ndarray  # int64[g], how many have it
-    below: np.ndarray  # int64[g], the next largest, 0 if there is none
+    users: np.ndarray  # USER[b]
+    groups: np.ndarray  # GROUP[g]
     centre: np.ndarray  # float64[g, d]
-    unused: np.ndarray  # int32[g], a stack
+    unused: np.ndarray  # int32[g + 1]: how many group numbers are not in use, then these
     spare: np.ndarray  # int32[b], scratch
-    counts: np.ndarray  # int64[2]: numbers in `unused`, the last stamp given
-
-
-class Search(NamedTuple):
-    """Scratch space of a search of `depth` steps that keeps the best `width` continuations of each."""
-
-    stamp: np.ndarray  # int64[g]
-    path: np.ndarray  # int64[depth + 1]
-    best: np.ndarray  # int64[depth + 1], the users of the best chain
-    so_far: np.ndarray  # float64[depth + 1], the change of squares up to here
-    next_user: np.ndarray  # int64[depth, width]
-    next_cost: np.ndarray  # float64[depth, width]
-    found: np.ndarray  # int64[depth]
-    at: np.ndarray  # int64[depth + 1]
-
-
-@njit(nogil=True, cache=True)
-def search_space(groups: int, depth: int, width: int) -> Search:
-    """Scratch for a block with room for that many groups."""
-    return Search(
-        np.zeros(groups, dtype=np.int64),
-        np.empty(depth + 1, dtype=np.int64),
-        np.empty(depth + 1, dtype=np.int64),
-        np.empty(depth + 1),
-        np.empty((depth, width), dtype=np.int64),
-        np.empty((depth, width)),
-        np.empty(depth, dtype=np.int64),
-        np.empty(depth + 1, dtype=np.int64),
-    )
+    most: int  # the largest size of a group, 0 for 2 level - 1
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -95,144 +85,135 @@ def gap(left: np.ndarray, i: int, right: np.ndarray, j: int) -> float:
 
 @njit(nogil=True, cache=True)
 def new_block(
-    rows: np.ndarray, gaps: np.ndarray, near: np.ndarray, least: np.ndarray, group: np.ndarray, groups: int, room: int
+    rows: np.ndarray, gaps: np.ndarray, near: np.ndarray, users: np.ndarray, groups: np.ndarray, most: int
 ) -> Block:
-    """A block of the users with the given groups 0..groups - 1; `near` may be filled, `group` is changed later."""
-    b, d = rows.shape
+    """A block of users whose `least` and `group` are given; groups GROUP[g] are the room for them, all zero."""
+    room = len(groups)
     block = Block(
         rows,
         gaps,
         near,
-        least,
-        group,
-        np.empty(b, dtype=np.int32),
-        np.empty(b, dtype=np.int32),
-        np.empty(b),
-        np.empty(b),
-        np.ones(b, dtype=np.bool_),
-        np.full(room, -1, dtype=np.int32),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64),
-        np.zeros(room, dtype=np.int64),
-        np.empty((room, d)),
-        np.empty(room, dtype=np.int32),
-        np.empty(b, dtype=np.int32),
-        np.zeros(2, dtype=np.int64),
+        users,
+        groups,
+        np.empty((room, rows.shape[1])),
+        np.zeros(room + 1, dtype=np.int32),
+        np.empty(len(users), dtype=np.int32),
+        most,
     )
-    for i in range(b):
-        _link(block, i, group[i])
-    for g in range(groups):
+    for i in range(len(users)):
+        _link(users, groups, i, users[i].group)
+    for g in range(room - 1, -1, -1):  # so that the smallest unused number is taken first
         settle(block, g)
-    for g in range(room - 1, groups - 1, -1):
-        block.unused[block.counts[0]] = g
-        block.counts[0] += 1
     return block
 
 
 @njit(nogil=True, cache=True)
-def _link(block: Block, i: int, g: int) -> None:
+def _link(users: np.ndarray, groups: np.ndarray, i: int, g: int) -> None:
     """Puts user i at the end of the ring of group g."""
-    first = block.head[g]
-    if first < 0:
-        block.head[g] = i
-        block.after[i] = i
-        block.before[i] = i
-    else:
-        last = block.before[first]
-        block.after[last] = i
-        block.before[i] = last
-        block.after[i] = first
-        block.before[first] = i
-    block.group[i] = g
-    block.size[g] += 1
+    if groups[g].size == 0:
+        groups[g].head = i
+        users[i].before = i
+    first = groups[g].head
+    last = users[first].before
+    users[last].after = i
+    users[i].before = last
+    users[i].after = first
+    users[first].before = i
+    users[i].group = g
+    groups[g].size += 1
 
 
 @njit(nogil=True, cache=True)
-def _unlink(block: Block, i: int) -> None:
-    g = block.group[i]
-    ahead = block.after[i]
-    if ahead == i:
-        block.head[g] = -1
-    else:
-        behind = block.before[i]
-        block.after[behind] = ahead
-        block.before[ahead] = behind
-        if block.head[g] == i:
-            block.head[g] = ahead
-    block.size[g] -= 1
+def move(block: Block, i: int, g: int) -> int:
+    """Moves user i to group g; returns the group she was in. Both have to be settled."""
+    users, groups = block.users, block.groups
+    left, after, before = users[i].group, users[i].after, users[i].before
+    users[before].after = after
+    users[after].before = before
+    if groups[left].head == i:
+        groups[left].head = after
+    groups[left].size -= 1
+    _link(users, groups, i, g)
+    return left
+
+
+@njit(nogil=True, cache=True)
+def unused_number(block: Block) -> int:
+    """Takes a group number that is not in use."""
+    unused = block.unused
+    number = unused[unused[0]]
+    unused[0] -= 1
+    return number
 
 
 @njit(nogil=True, cache=True)
 def settle(block: Block, g: int) -> None:
     """Brings centroid, levels and distances of a group up to date; its members are to be looked at again."""
-    size = block.size[g]
+    rows, users, groups, centre, members = block.rows, block.users, block.groups, block.centre, block.spare
+    size = groups[g].size
     if size == 0:
-        block.level[g] = 0
-        block.unused[block.counts[0]] = g
-        block.counts[0] += 1
+        unused = block.unused
+        unused[0] += 1
+        unused[unused[0]] = g
         return
-    d = block.rows.shape[1]
-    for a in range(d):
-        block.centre[g, a] = 0.0
-    level, holders, below = np.int64(0), 0, np.int64(0)
-    i = block.head[g]
-    for _ in range(size):
-        for a in range(d):
-            block.centre[g, a] += block.rows[i, a]
-        least = np.int64(block.least[i])
+    for a in range(rows.shape[1]):
+        centre[g, a] = 0.0
+    level, holders, below = np.int32(0), np.int32(0), np.int32(0)
+    i = groups[g].head
+    for at in range(size):
+        members[at] = i
+        for a in range(rows.shape[1]):
+            centre[g, a] += rows[i, a]
+        least = users[i].least
         if least > level:
-            level, holders, below = least, 1, level
+            level, holders, below = least, np.int32(1), level
         elif least == level:
-            holders += 1
+            holders += np.int32(1)
         elif least > below:
             below = least
-        i = block.after[i]
-    block.level[g], block.holders[g], block.below[g] = level, holders, below
-    for a in range(d):
-        block.centre[g, a] /= size
+        i = users[i].after
+    groups[g].level, groups[g].holders, groups[g].below = level, holders, below
+    for a in range(rows.shape[1]):
+        centre[g, a] /= size
     for at in range(size):
-        block.own[i] = gap(block.rows, i, block.centre, g)
-        block.root[i] = np.sqrt(block.own[i])
-        block.dirty[i] = True
-        block.spare[at] = i
-        i = block.after[i]
-    _sort(block, g)
+        i = members[at]
+        users[i].own = gap(rows, i, centre, g)
+        users[i].root = np.sqrt(users[i].own)
+        users[i].dirty = 1
+    _sort(users, members[:size])
+    groups[g].head = members[0]
+    before = members[size - 1]
+    for at in range(size):
+        users[members[at]].before = before
+        users[before].after = members[at]
+        before = members[at]
 
 
 @njit(nogil=True, cache=True)
-def _sort(block: Block, g: int) -> None:
-    """Makes the ring of the members, which are in block.spare, anew: farthest first. They are nearly in order
-    where a group was sorted before.
-    """
-    size, own, members = block.size[g], block.own, block.spare
-    if size > _SORTED_BY_INSERTION:
-        key = np.empty(size)
-        for at in range(size):
-            key[at] = -own[members[at]]
-        members[:size] = members[:size][np.argsort(key, kind="mergesort")]
-    else:
-        for at in range(1, size):
-            i = members[at]
-            place = at
-            while place > 0 and own[members[place - 1]] < own[i]:
-                members[place] = members[place - 1]
-                place -= 1
-            members[place] = i
-    last = members[size - 1]
-    block.head[g] = members[0]
-    for at in range(size):
-        block.before[members[at]] = last
-        block.after[last] = members[at]
-        last = members[at]
+def _sort(users: np.ndarray, members: np.ndarray) -> None:
+    """Sorts the members of a group: those farthest from its centroid first."""
+    if len(members) > _SORTED_BY_INSERTION:
+        key = np.empty(len(members))
+        for at in range(len(members)):
+            key[at] = -users[members[at]].own
+        members[:] = members[np.argsort(key, kind="mergesort")]
+        return
+    for at in range(1, len(members)):
+        i = members[at]
+        place = at
+        while place > 0 and users[members[place - 1]].own < users[i].own:
+            members[place] = members[place - 1]
+            place -= 1
+        members[place] = i
 
 
 @njit(nogil=True, cache=True)
-def _rest(block: Block, g: int, i: int) -> int:
-    """The level of group g without its member i."""
-    if block.least[i] == block.level[g] and block.holders[g] == 1:
-        return block.below[g]
-    return block.level[g]
+def _rest(users: np.ndarray, groups: np.ndarray, i: int) -> int:
+    """The level of the group of user i without her."""
+    g = users[i].group
+    if users[i].least == groups[g].level and groups[g].holders == 1:
+        return groups[g].below
+    return groups[g].level
 
 
 @njit(nogil=True, cache=True)
@@ -252,151 +233,165 @@ def fits(size: int, level: int, old_size: int, old_level: int, most: int) -> boo
 
 
 @njit(nogil=True, cache=True)
-def _replaces(block: Block, g: int, out: int, enters: int, most: int) -> bool:
-    """Whether a user may take the place of a member of group g."""
-    if block.least[enters] == block.least[out]:
-        return True
-    level = max(_rest(block, g, out), np.int64(block.least[enters]))
-    return fits(block.size[g], level, block.size[g], block.level[g], most)
-
-
-@njit(nogil=True, cache=True)
-def _joins(block: Block, g: int, enters: int, most: int) -> bool:
-    level = max(block.level[g], np.int64(block.least[enters]))
-    return fits(block.size[g] + 1, level, block.size[g], block.level[g], most)
-
-
-@njit(nogil=True, cache=True)
-def leaves(block: Block, i: int, most: int) -> bool:
+def leaves(users: np.ndarray, groups: np.ndarray, i: int, most: int) -> bool:
     """Whether a user's group may go on without her."""
-    g = block.group[i]
-    return fits(block.size[g] - 1, _rest(block, g, i), block.size[g], block.level[g], most)
+    g = users[i].group
+    return fits(groups[g].size - 1, _rest(users, groups, i), groups[g].size, groups[g].level, most)
 
 
 @njit(nogil=True, cache=True)
-def _keep_best(users: np.ndarray, costs: np.ndarray, found: int, user: int, cost: float) -> int:
-    """Enters a continuation in the list of the best ones of a step; returns how many there are now."""
-    place = found
-    if found == len(users):
-        place = found - 1
-        if costs[place] <= cost:
-            return found
-    else:
-        found += 1
-    while place > 0 and costs[place - 1] > cost:
-        costs[place] = costs[place - 1]
-        users[place] = users[place - 1]
+def joins(users: np.ndarray, groups: np.ndarray, i: int, g: int, most: int) -> bool:
+    """Whether user i may become one more member of group g."""
+    level = max(groups[g].level, users[i].least)
+    return fits(groups[g].size + 1, level, groups[g].size, groups[g].level, most)
+
+
+@njit(nogil=True, cache=True)
+def _replaces(users: np.ndarray, groups: np.ndarray, i: int, out: int, most: int) -> bool:
+    """Whether user i may take the place of another one."""
+    if users[i].least == users[out].least:
+        return True
+    g = users[out].group
+    level = max(_rest(users, groups, out), users[i].least)
+    return fits(groups[g].size, level, groups[g].size, groups[g].level, most)
+
+
+@njit(nogil=True, cache=True)
+def _keep(steps: np.ndarray, last: int) -> None:
+    """Takes the chain followed as the best one."""
+    for step in range(last + 1):
+        steps[step].best = steps[step].user
+
+
+@njit(nogil=True, cache=True)
+def _keep_next(steps: np.ndarray, nexts: np.ndarray, step: int, user: int, cost: float) -> None:
+    """Enters a continuation in the list of the best ones of a step."""
+    place = steps[step].found
+    if place == nexts.shape[1]:
         place -= 1
-    costs[place] = cost
-    users[place] = user
-    return found
+        if nexts[step, place].cost <= cost:
+            return
+    else:
+        steps[step].found += 1
+    while place > 0 and nexts[step, place - 1].cost > cost:
+        nexts[step, place].cost = nexts[step, place - 1].cost
+        nexts[step, place].user = nexts[step, place - 1].user
+        place -= 1
+    nexts[step, place].cost = cost
+    nexts[step, place].user = user
 
 
 @njit(nogil=True, cache=True)
-def _best_chain(block: Block, search: Search, u: int, most: int, plain: bool, tiny: float) -> tuple[float, int, int]:
+def _best_chain(
+    rows: np.ndarray,
+    gaps: np.ndarray,
+    near: np.ndarray,
+    users: np.ndarray,
+    groups: np.ndarray,
+    centre: np.ndarray,
+    most: int,
+    steps: np.ndarray,
+    nexts: np.ndarray,
+    stamp: int,
+    u: int,
+    plain: bool,
+    tiny: float,
+) -> tuple[float, int, int, int]:
     """The best chain from user u that lowers the squares by more than `tiny`: its change, its number of
-    users (0: there is none; they are in search.best) and its end: a group, ALONE or CYCLE.
+    users (0: there is none; they are in steps.best), its end (a group, ALONE or CYCLE), and the last stamp.
 
-    plain: all users have the same `least`.
+    steps STEP[depth + 1] and nexts NEXT[depth, width]: scratch. stamp: the last one that was given to a
+    group. plain: all users have the same `least`. The arrays are given one by one because to take them out
+    of a tuple counts references, which costs more than the search of a user.
     """
-    # every array is taken out of its tuple once: doing so in the loops would count references each time
-    rows, gaps, near, least, group = block.rows, block.gaps, block.near, block.least, block.group
-    after, own, root, head, size, centre = block.after, block.own, block.root, block.head, block.size, block.centre
-    stamps, path, best_path, all_so_far = search.stamp, search.path, search.best, search.so_far
-    next_user, next_cost, found, at = search.next_user, search.next_cost, search.found, search.at
-    counts = block.counts
-    depth = next_user.shape[0]
+    depth = len(nexts)
     known = len(gaps) > 0
-    home = group[u]
-    size_home = size[home]
-    may_leave = leaves(block, u, most)
-    loss = -own[u] * size_home / (size_home - 1) if may_leave and size_home > 1 else 0.0
+    home, own_u, root_u = users[u].group, users[u].own, users[u].root
+    size_home = groups[home].size
+    may_leave = leaves(users, groups, u, most)
+    loss = -own_u * size_home / (size_home - 1) if may_leave and size_home > 1 else 0.0
     ceiling = -loss  # the sum so far of a chain that may still become a gain
     best, length, end = -tiny, 0, CYCLE
-    path[0], all_so_far[0], at[0] = u, 0.0, -1
-    if may_leave and least[u] == 1 and loss < best:
+    steps[0].user, steps[0].so_far, steps[0].at = u, 0.0, -1
+    if may_leave and users[u].least == 1 and loss < best:
         best, length, end = loss, 1, ALONE
-        best_path[0] = u
+        _keep(steps, 0)
     step = 0
     while step >= 0:
-        if at[step] < 0:
-            x, so_far = path[step], all_so_far[step]
-            stamp = counts[1] + 1
-            counts[1] = stamp
+        if steps[step].at < 0:
+            x, so_far = steps[step].user, steps[step].so_far
+            stamp += 1
             for s in range(step + 1):
-                stamps[group[path[s]]] = stamp
-            count = 0
+                groups[users[steps[s].user].group].stamp = stamp
+            steps[step].found = 0
             for j in range(near.shape[1]):
                 if near[x, j] < 0:
                     continue
-                g = group[near[x, j]]
-                if stamps[g] == stamp:
+                g = users[near[x, j]].group
+                if groups[g].stamp == stamp:
                     continue
-                stamps[g] = stamp
+                groups[g].stamp = stamp
                 to_centre = gap(rows, x, centre, g)
-                n = size[g]
+                n = groups[g].size
                 if may_leave:
                     change = so_far + loss + to_centre * n / (n + 1)
-                    if change < best and _joins(block, g, x, most):
+                    if change < best and joins(users, groups, x, g, most):
                         best, length, end = change, step + 1, g
-                        for s in range(step + 1):
-                            best_path[s] = path[s]
+                        _keep(steps, step)
                 entered = so_far + to_centre
                 to_root = np.sqrt(to_centre)
-                w = head[g]
+                w = groups[g].head
                 for _ in range(min(n, _LOOKED)):
                     # x_w is at most `reach` squared, by the triangle inequality; nearer members only cost more
-                    reach = to_root + root[w]
-                    if entered - own[w] - reach * reach / n >= ceiling:
+                    own = users[w].own
+                    reach = to_root + users[w].root
+                    if entered - own - reach * reach / n >= ceiling:
                         break
                     x_w = gaps[x, w] if known else gap(rows, x, rows, w)
-                    cost = entered - own[w] - x_w / n
-                    if cost < ceiling and (plain or _replaces(block, g, w, x, most)):
+                    cost = entered - own - x_w / n
+                    if cost < ceiling and (plain or _replaces(users, groups, x, w, most)):
                         to_home = gap(rows, w, centre, home)
-                        change = cost + to_home - own[u]
-                        reach = root[u] + np.sqrt(to_home)
+                        change = cost + to_home - own_u
+                        reach = root_u + np.sqrt(to_home)
                         if change - reach * reach / size_home < best:
                             change -= (gaps[u, w] if known else gap(rows, u, rows, w)) / size_home
-                            if change < best and (plain or _replaces(block, home, u, w, most)):
+                            if change < best and (plain or _replaces(users, groups, w, u, most)):
                                 best, length, end = change, step + 2, CYCLE
-                                for s in range(step + 1):
-                                    best_path[s] = path[s]
-                                best_path[step + 1] = w
-                        if may_leave and least[w] == 1 and cost + loss < best:
+                                _keep(steps, step)
+                                steps[step + 1].best = w
+                        if may_leave and users[w].least == 1 and cost + loss < best:
                             best, length, end = cost + loss, step + 2, ALONE
-                            for s in range(step + 1):
-                                best_path[s] = path[s]
-                            best_path[step + 1] = w
+                            _keep(steps, step)
+                            steps[step + 1].best = w
                         if step + 1 < depth:
-                            count = _keep_best(next_user[step], next_cost[step], count, w, cost)
-                    w = after[w]
+                            _keep_next(steps, nexts, step, w, cost)
+                    w = users[w].after
             if length > 0:  # the shortest chains first: a longer one may follow
                 break
-            found[step], at[step] = count, 0
-        if at[step] >= found[step]:
+            steps[step].at = 0
+        if steps[step].at >= steps[step].found:
             step -= 1
             if step >= 0:
-                at[step] += 1
+                steps[step].at += 1
             continue
-        path[step + 1] = next_user[step, at[step]]
-        all_so_far[step + 1] = next_cost[step, at[step]]
+        chosen = nexts[step, steps[step].at]
         step += 1
-        at[step] = -1
-    return best, length, end
+        steps[step].user, steps[step].so_far, steps[step].at = chosen.user, chosen.cost, -1
+    return best, length, end, stamp
 
 
 @njit(nogil=True, cache=True)
-def _follow(block: Block, search: Search, length: int, end: int) -> None:
+def _follow(block: Block, steps: np.ndarray, length: int, end: int) -> None:
     """Moves the users of the best chain."""
-    home = block.group[search.best[0]]
+    home = block.users[steps[0].best].group
     target = end
     if end == CYCLE:
         target = home
     elif end == ALONE:
         target = unused_number(block)
     entered = target
-    for s in range(length - 1, -1, -1):
-        target = move(block, search.best[s], target)
+    for step in range(length - 1, -1, -1):
+        target = move(block, steps[step].best, target)
         if entered != home:
             settle(block, entered)
         entered = target
@@ -404,38 +399,32 @@ def _follow(block: Block, search: Search, length: int, end: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def move(block: Block, i: int, g: int) -> int:
-    """Moves user i to group g; returns the group she was in. Both have to be settled."""
-    left = block.group[i]
-    _unlink(block, i)
-    _link(block, i, g)
-    return left
-
-
-@njit(nogil=True, cache=True)
-def unused_number(block: Block) -> int:
-    """Takes a group number that is not in use."""
-    block.counts[0] -= 1
-    return block.unused[block.counts[0]]
-
-
-@njit(nogil=True, cache=True)
-def descend(block: Block, search: Search, most: int, plain: bool, tiny: float, sweeps: int) -> float:
+def descend(
+    block: Block, steps: np.ndarray, nexts: np.ndarray, plain: bool, tiny: float, sweeps: int
+) -> float:
     """Follows chains until no user to be looked at starts one, or `sweeps` times; returns the change."""
+    rows, gaps, near, users, groups, centre = (
+        block.rows, block.gaps, block.near, block.users, block.groups, block.centre,
+    )  # fmt: skip
     total = 0.0
+    stamp = np.int64(0)
+    for g in range(len(groups)):
+        groups[g].stamp = 0
     for _ in range(sweeps):
         changed = False
-        for u in range(len(block.group)):
-            if not block.dirty[u]:
+        for u in range(len(users)):
+            if users[u].dirty == 0:
                 continue
             for _ in range(_STAYS):
-                change, length, end = _best_chain(block, search, u, most, plain, tiny)
+                change, length, end, stamp = _best_chain(
+                    rows, gaps, near, users, groups, centre, block.most, steps, nexts, stamp, u, plain, tiny
+                )
                 if length == 0:
                     break
-                _follow(block, search, length, end)
+                _follow(block, steps, length, end)
                 total += change
                 changed = True
-            block.dirty[u] = False
+            users[u].dirty = 0
         if not changed:
             break
     return total

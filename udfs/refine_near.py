@@ -62,11 +62,13 @@ def near_users(rows: np.ndarray, gaps: np.ndarray, m: int) -> np.ndarray:
     names = np.arange(0, b, step).astype(np.int32)
     near = np.full((b, m), -1, dtype=np.int32)
     if len(gaps) > 0:
-        kept = np.full(m, np.inf, dtype=np.float32)
+        kept = np.full((b, m), np.inf, dtype=np.float32)
         shrink = 1.0 / max(gaps.max(), 1e-300)
+        distance = np.empty(len(names), dtype=np.float32)
         for i in range(b):
-            kept[:] = np.inf
-            _keep_nearest((gaps[i] * shrink).astype(np.float32), names, i, kept, near[i])
+            for j in range(len(names)):
+                distance[j] = np.float32(gaps[i, names[j]] * shrink)
+            _keep_nearest(distance, names, i, kept, near)
         return near
     points = _shrunk(rows, _shrink(rows))
     _fill(points, np.ascontiguousarray(points[::step].T), names, near)
@@ -91,10 +93,11 @@ def _fill(points: np.ndarray, columns: np.ndarray, names: np.ndarray, near: np.n
     kept = np.full(near.shape, np.inf, dtype=np.float32)
     distance = np.empty(_CHUNK, dtype=np.float32)
     for lo in range(0, others, _CHUNK):  # a chunk stays in the cache while all points pass
-        hi = min(lo + _CHUNK, others)
+        chunk = columns[:, lo : lo + _CHUNK].copy()
+        names_of_chunk = names[lo : lo + _CHUNK]
         for i in range(len(points)):
-            _to_chunk(columns, lo, hi, points[i], distance)
-            _keep_nearest(distance, names[lo:hi], i, kept[i], near[i])
+            _to_chunk(chunk, points, i, distance)
+            _keep_nearest(distance, names_of_chunk, i, kept, near)
 
 
 @njit(nogil=True, cache=True)
@@ -118,24 +121,26 @@ def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
     return points
 
 
+# The rows are named by their numbers: slices would count references, which costs more than a short loop.
+
+
 @njit(nogil=True, cache=True)
-def _to_chunk(columns: np.ndarray, lo: int, hi: int, point: np.ndarray, distance: np.ndarray) -> None:
-    """distance[j] = squared distance of the point to column lo + j, for j < hi - lo."""
-    size = hi - lo
+def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarray) -> None:
+    """distance[j] = squared distance of point i to column j of the chunk."""
+    size = chunk.shape[1]
     for j in range(size):
         distance[j] = np.float32(0.0)
-    for a in range(0, len(point), 4):
-        p0, p1, p2, p3 = point[a], point[a + 1], point[a + 2], point[a + 3]
-        c0, c1, c2, c3 = columns[a, lo:hi], columns[a + 1, lo:hi], columns[a + 2, lo:hi], columns[a + 3, lo:hi]
+    for a in range(0, points.shape[1], 4):
+        p0, p1, p2, p3 = points[i, a], points[i, a + 1], points[i, a + 2], points[i, a + 3]
         for j in range(size):
-            d0, d1, d2, d3 = c0[j] - p0, c1[j] - p1, c2[j] - p2, c3[j] - p3
+            d0, d1, d2, d3 = chunk[a, j] - p0, chunk[a + 1, j] - p1, chunk[a + 2, j] - p2, chunk[a + 3, j] - p3
             distance[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
 @njit(nogil=True, cache=True)
 def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndarray, near: np.ndarray) -> None:
-    """Enters those but user i that are nearer than the farthest of the users kept so far."""
-    limit, at = _farthest(kept)
+    """Enters those of the names, but user i herself, that are nearer than the farthest of the users kept."""
+    limit, at = _farthest(kept, i)
     for start in range(0, len(names), _GLANCE):
         stop = min(start + _GLANCE, len(names))
         nearer = np.int32(0)
@@ -145,15 +150,15 @@ def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndar
             continue
         for j in range(start, stop):
             if distance[j] < limit and names[j] != i:
-                kept[at], near[at] = distance[j], names[j]
-                limit, at = _farthest(kept)
+                kept[i, at], near[i, at] = distance[j], names[j]
+                limit, at = _farthest(kept, i)
 
 
 @njit(nogil=True, cache=True)
-def _farthest(kept: np.ndarray) -> tuple[float, int]:
-    """The largest number and its place."""
-    limit, at = kept[0], 0
-    for place in range(1, len(kept)):
-        if kept[place] > limit:
-            limit, at = kept[place], place
+def _farthest(kept: np.ndarray, i: int) -> tuple[float, int]:
+    """The largest number of row i and its place."""
+    limit, at = kept[i, 0], 0
+    for place in range(1, kept.shape[1]):
+        if kept[i, place] > limit:
+            limit, at = kept[i, place], place
     return limit, at

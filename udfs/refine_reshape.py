@@ -10,141 +10,144 @@ split of large groups its counterpart in MHM (Domingo-Ferrer, Martinez-Balleste,
 import numpy as np
 from numba import njit
 
-from kgather.udfs.refine_chains import Block, fits, gap, leaves, move, settle, unused_number
+from kgather.udfs.refine_chains import Block, fits, gap, joins, leaves, move, settle, unused_number
 
 _POOLED = 64  # members of one group that may be drawn into a new one
 
 
 @njit(nogil=True, cache=True)
-def reshape(block: Block, most: int, tiny: float) -> float:
-    """Tries to give up every group and to make a new one around every user; returns the change."""
+def reshape(block: Block, tiny: float) -> float:
+    """Tries to give up every group and to make a new one around every user; returns the change.
+
+    tiny: what a change has to gain at least.
+    """
     total = 0.0
-    room = len(block.size)
-    for g in range(room):
-        if block.size[g] > 0:
-            total += _give_up(block, g, most, tiny)
-    widest = (block.near.shape[1] + 1) * _POOLED
-    pool, distance = np.empty(widest, dtype=np.int64), np.empty(widest)
-    quota = np.empty(room, dtype=np.int64)
-    for u in range(len(block.group)):
-        total += _make_new(block, u, most, tiny, pool, distance, quota)
+    users, groups, near = block.users, block.groups, block.near
+    for g in range(len(groups)):
+        if groups[g].size > 0:
+            total += _give_up(block, g, tiny)
+    around = near.shape[1] + 1
+    pool, distance = np.empty(around * _POOLED, dtype=np.int64), np.empty(around * _POOLED)
+    some = np.empty(around, dtype=np.int64)
+    quota = np.empty(len(groups), dtype=np.int64)
+    for u in range(len(users)):
+        spare = groups[users[u].group].size > users[u].least > 1
+        if spare and block.unused[0] > 0 and leaves(users, groups, u, block.most):
+            total += _make_new(block, u, tiny, pool, distance, some, quota)
     return total
 
 
 @njit(nogil=True, cache=True)
-def _joins_at(block: Block, i: int, away: int, most: int) -> tuple[float, int]:
-    """The group near user i that she raises least by joining, with the change; (inf, -1) if none has room."""
+def _cheapest(
+    rows: np.ndarray, near: np.ndarray, users: np.ndarray, groups: np.ndarray, centre: np.ndarray, i: int, most: int
+) -> tuple[float, int]:
+    """The other group near user i that she raises least by joining, with the change; (inf, -1) if none has
+    room.
+    """
     best, target = np.inf, -1
-    for j in range(block.near.shape[1]):
-        if block.near[i, j] < 0:
+    for j in range(near.shape[1]):
+        if near[i, j] < 0:
             continue
-        g = block.group[block.near[i, j]]
-        n = block.size[g]
-        if g == away or g == target:
+        g = users[near[i, j]].group
+        if g == users[i].group or g == target:
             continue
-        change = gap(block.rows, i, block.centre, g) * n / (n + 1)
-        level = max(block.level[g], np.int64(block.least[i]))
-        if change < best and fits(n + 1, level, n, block.level[g], most):
+        n = groups[g].size
+        change = gap(rows, i, centre, g) * n / (n + 1)
+        if change < best and joins(users, groups, i, g, most):
             best, target = change, g
     return best, target
 
 
 @njit(nogil=True, cache=True)
-def _give_up(block: Block, g: int, most: int, tiny: float) -> float:
+def _give_up(block: Block, g: int, tiny: float) -> float:
     """Shares the members of a group out among near ones if that lowers the squares; returns the change."""
-    n = block.size[g]
+    rows, near, users, groups, centre = block.rows, block.near, block.users, block.groups, block.centre
+    n = groups[g].size
     squares, shared_out = 0.0, 0.0
-    i = block.head[g]
+    i = groups[g].head
     for _ in range(n):
-        squares += block.own[i]
-        i = block.after[i]
-    for _ in range(n):
-        change, target = _joins_at(block, i, g, most)
+        squares += users[i].own
+        i = users[i].after
+    for _ in range(n):  # at least as much as it costs, as each who joins moves the centroid away from the rest
+        change, target = _cheapest(rows, near, users, groups, centre, i, block.most)
         shared_out += change
-        if target < 0 or shared_out > squares:
+        if target < 0 or shared_out >= squares - tiny:
             return 0.0
-        i = block.after[i]
+        i = users[i].after
     members = np.empty(n, dtype=np.int64)
-    for j in range(n):
-        members[j] = i
-        i = block.after[i]
+    for at in range(n):
+        members[at] = i
+        i = users[i].after
     total = -squares
     moved = 0
     while moved < n:
-        change, target = _joins_at(block, members[moved], g, most)
-        if target < 0 or total + change >= -tiny:
-            break
+        change, target = _cheapest(rows, near, users, groups, centre, members[moved], block.most)
         total += change
+        if target < 0 or total >= -tiny:
+            break
         move(block, members[moved], target)
         settle(block, target)
         moved += 1
-    if moved == n:
-        settle(block, g)
-        return total
-    for j in range(moved - 1, -1, -1):
-        settle(block, move(block, members[j], g))
+    if moved < n:
+        for at in range(moved - 1, -1, -1):
+            settle(block, move(block, members[at], g))
+        total = 0.0
     if moved > 0:
         settle(block, g)
-    return 0.0
+    return total
 
 
 @njit(nogil=True, cache=True)
 def _make_new(
     block: Block,
     u: int,
-    most: int,
     tiny: float,
     pool: np.ndarray,
     distance: np.ndarray,
+    some: np.ndarray,
     quota: np.ndarray,
 ) -> float:
     """Makes a group of user u and the nearest users that their groups can spare, if that lowers the squares.
 
-    pool, distance and quota: scratch of one entry a candidate or group. Returns the change.
+    pool, distance, some and quota: scratch of one entry a candidate or group. Returns the change.
     """
-    home, wanted = block.group[u], np.int64(block.least[u])
-    if wanted == 1 or block.size[home] <= wanted or block.counts[0] == 0 or not leaves(block, u, most):
-        return 0.0
-    groups = np.empty(block.near.shape[1] + 1, dtype=np.int64)
-    groups[0] = home
+    rows, near, users, groups = block.rows, block.near, block.users, block.groups
+    wanted = users[u].least
+    some[0] = users[u].group
     count = 1
-    for j in range(block.near.shape[1]):
-        if block.near[u, j] < 0:
-            continue
-        g = block.group[block.near[u, j]]
-        if g not in groups[:count]:
-            groups[count] = g
+    for j in range(near.shape[1]):
+        if near[u, j] >= 0:
+            some[count] = users[near[u, j]].group
             count += 1
     pooled = 0
     for c in range(count):
-        g = groups[c]
-        quota[g] = block.size[g] - block.level[g]
-        if g == home:
-            quota[g] -= 1
-        if quota[g] <= 0:
+        g = some[c]
+        seen = False
+        for earlier in range(c):
+            seen = seen or some[earlier] == g
+        quota[g] = groups[g].size - groups[g].level - (1 if c == 0 else 0)
+        if seen or quota[g] <= 0:
             continue
-        w = block.head[g]
-        for _ in range(min(block.size[g], _POOLED)):
-            if w != u and block.least[w] <= wanted:
-                pool[pooled], distance[pooled] = w, gap(block.rows, u, block.rows, w)
+        w = groups[g].head
+        for _ in range(min(groups[g].size, _POOLED)):
+            if w != u and users[w].least <= wanted:
+                pool[pooled], distance[pooled] = w, gap(rows, u, rows, w)
                 pooled += 1
-            w = block.after[w]
+            w = users[w].after
     if pooled < wanted - 1:
         return 0.0
     taken = np.empty(wanted, dtype=np.int64)
     taken[0] = u
     got = 1
-    for p in np.argsort(distance[:pooled], kind="mergesort"):
-        if got == wanted:
-            break
-        g = block.group[pool[p]]
-        if quota[g] > 0:
+    for at in np.argsort(distance[:pooled], kind="mergesort"):
+        g = users[pool[at]].group
+        if got < wanted and quota[g] > 0:
             quota[g] -= 1
-            taken[got] = pool[p]
+            taken[got] = pool[at]
             got += 1
     if got < wanted:
         return 0.0
-    change = _change_of_new(block, taken, groups[:count], most)
+    change = _change_of_new(block, taken, some[:count])
     if change >= -tiny:
         return 0.0
     target = unused_number(block)
@@ -152,47 +155,53 @@ def _make_new(
         move(block, w, target)
     settle(block, target)
     for c in range(count):
-        settle(block, groups[c])
+        if some[c] not in some[:c]:
+            settle(block, some[c])
     return change
 
 
 @njit(nogil=True, cache=True)
-def _change_of_new(block: Block, taken: np.ndarray, groups: np.ndarray, most: int) -> float:
-    """The change of squares if the taken users leave their groups for one of their own; inf if a group that
-    stays behind would not fit.
+def _change_of_new(block: Block, taken: np.ndarray, some: np.ndarray) -> float:
+    """The change of squares if the taken users leave their groups (which are among some, maybe more than
+    once) for one of their own; inf if a group that stays behind would not fit.
     """
-    d = block.rows.shape[1]
-    mean = np.zeros(d)
+    rows, users, groups, centre = block.rows, block.users, block.groups, block.centre
+    d = rows.shape[1]
+    shift = np.zeros(d)
     change = 0.0
     for w in taken:
         for a in range(d):
-            mean[a] += block.rows[w, a]
+            shift[a] += rows[w, a]
     for w in taken:
         for a in range(d):
-            away = block.rows[w, a] - mean[a] / len(taken)
+            away = rows[w, a] - shift[a] / len(taken)
             change += away * away
-    for g in groups:
+    for c in range(len(some)):
+        g = some[c]
+        if g in some[:c]:
+            continue
         for a in range(d):
-            mean[a] = 0.0
-        gone, level = 0, np.int64(0)
+            shift[a] = 0.0
+        gone = 0
         for w in taken:
-            if block.group[w] == g:
+            if users[w].group == g:
                 gone += 1
-                change -= block.own[w]
+                change -= users[w].own
                 for a in range(d):
-                    mean[a] += block.rows[w, a] - block.centre[g, a]
+                    shift[a] += rows[w, a] - centre[g, a]
         if gone == 0:
             continue
-        n = block.size[g]
-        i = block.head[g]
+        n = groups[g].size
+        level = np.int32(0)
+        i = groups[g].head
         for _ in range(n):
             if i not in taken:
-                level = max(level, np.int64(block.least[i]))
-            i = block.after[i]
-        if not fits(n - gone, level, n, block.level[g], most):
+                level = max(level, users[i].least)
+            i = users[i].after
+        if not fits(n - gone, level, n, groups[g].level, block.most):
             return np.inf
-        shift = 0.0
+        moved = 0.0
         for a in range(d):
-            shift += mean[a] * mean[a]
-        change -= shift / (n - gone)
+            moved += shift[a] * shift[a]
+        change -= moved / (n - gone)
     return change

@@ -1,6 +1,7 @@
 """Runs the dbt project: the one way by which ratings become a release."""
 
 import errno
+import gc
 import json
 import os
 import re
@@ -90,8 +91,9 @@ def build(
         try:
             outcome = dbtRunner(callbacks=callbacks).invoke(arguments)
         finally:
-            # The adapter would hold the files open until the process ends.
+            # The adapter would hold the files open until the process ends, and so would relations not yet collected.
             DuckDBConnectionManager.close_all_connections()
+            gc.collect()
     if not outcome.success:
         raise _as_error(outcome)
 

@@ -144,8 +144,8 @@ def test_the_papers_table_of_ranges(tmp_path: Path, publish_to: Publish) -> None
     """Table 2 of Riyana and Natwichai from its Table 1, by k-Likeness and the halves of the scale."""
     published = publish_books(publish_to, tmp_path, k=3, method="k_likeness", generalize="dgh")
     assert partition(published) == {frozenset({1, 2, 3}), frozenset({4, 5, 6, 7}), frozenset({8, 9, 10})}
-    low, high, five = {"low": 0, "high": 2}, {"low": 3, "high": 5}, {"low": 5, "high": 5}
-    two, three, four = ({"low": n, "high": n} for n in (2, 3, 4))
+    low, high = {"low": 0.0, "high": 2.0}, {"low": 3.0, "high": 5.0}
+    two, three, four, five = ({"low": value, "high": value} for value in (2.0, 3.0, 4.0, 5.0))
     assert Counter(str(row[1:]) for row in released_rows(published, "from kgather__generalized")) == Counter(
         {
             str((high, None, high, low, high)): 3,
