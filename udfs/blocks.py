@@ -98,7 +98,7 @@ def cut(
     order = np.arange(n, dtype=np.int64)
     edges = np.empty(n + 1 if weights is not None else min(n, 3 * n // most + 1) + 1, dtype=np.int64)
     heavy = np.empty(0, dtype=np.int64) if weights is None else weights
-    blocks = _cut(points, order, heavy, most, turn, edges)
+    blocks = cut_rows(points, order, heavy, most, turn, edges)
     return order, edges[: blocks + 1]
 
 
@@ -201,7 +201,7 @@ def _split(
 
 
 @njit(nogil=True, cache=True)
-def _cut(
+def cut_rows(
     rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int, turn: int, edges: np.ndarray
 ) -> int:
     n, d = rows.shape

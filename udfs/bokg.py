@@ -38,6 +38,7 @@ from kgather.udfs.options import seed_number, whole
 from kgather.udfs.vectors import checked_vectors
 
 _BATCH = 256  # at most one record in 256 leaves at a time
+_EQUAL = 1 - 1e-12  # a distance that differs from the deviation by rounding only counts as equal to it
 
 
 def gather(vectors: np.ndarray, k: int, levels: np.ndarray, *, tries: int = 10, seed: int = 0) -> np.ndarray:
@@ -68,10 +69,10 @@ def gather(vectors: np.ndarray, k: int, levels: np.ndarray, *, tries: int = 10, 
 @njit(nogil=True, cache=True)
 def _all_one(alone: np.ndarray, order: np.ndarray, lo: int, hi: int) -> bool:
     """CHECK_ALL_ONE, the question only: has every record of lo:hi level 1?"""
+    ones = 0
     for i in range(lo, hi):
-        if not alone[order[i]]:
-            return False
-    return True
+        ones += alone[order[i]]
+    return ones == hi - lo
 
 
 @njit(nogil=True, cache=True)
@@ -96,7 +97,7 @@ def _leave(
         total = 0.0
         for i in range(lo, hi):
             total += key[i]
-        variance = total / (hi - lo)
+        variance = total / (hi - lo) * _EQUAL
         out = 0
         for i in range(lo, hi):
             if alone[order[i]] and key[i] >= variance:

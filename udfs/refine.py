@@ -26,7 +26,9 @@ from kgather.udfs.refine_reshape import reshape
 from kgather.udfs.vectors import checked_vectors
 from kgather.udfs.workers import run
 
-_BLOCK = 4096
+_BLOCK = 12800
+_CELL = 1024
+_TURNS = 2
 _TIMES = 4  # groups of more than so many times their level are cut before the first pass
 _STEPS = ((2, 3, -7), (3, 4, 8), (4, 5, 8), (6, 5, 8))  # (steps, continuations) of the search, pass by pass; then the last
 _NEAR = 10
@@ -127,7 +129,7 @@ def _one_pass(
     def one(lo: int, hi: int) -> None:
         users = members[starts[lo] : starts[hi]]
         squares[lo] = _refine_block(
-            rows, users, starts[lo : hi + 1] - starts[lo], levels, most, depth, width, nears, fresh, int(starts[lo])
+            rows, users, starts[lo : hi + 1] - starts[lo], levels, most, depth, width, nears, _CELL, _TURNS, fresh, int(starts[lo])
         )
 
     run(one, ranges, pool)
@@ -200,6 +202,7 @@ def _refine_block(
     depth: int,
     width: int,
     nears: int,
+    cell: int, turns: int,
     fresh: np.ndarray,
     first: int,
 ) -> tuple[float, float]:
@@ -233,7 +236,7 @@ def _refine_block(
     if before > 0.0:
         room = max(count, b // smallest) + 2
         gaps = all_gaps(rows)
-        near = near_users(rows, gaps, nears) if nears > 0 else np.full((b, -nears), -1, dtype=np.int32)
+        near = near_users(rows, gaps, nears, cell, turns) if nears > 0 else np.full((b, -nears), -1, dtype=np.int32)
         block = new_block(rows, gaps, near, users, np.zeros(room, dtype=GROUP), most)
         if nears < 0:
             names = np.empty(count, dtype=np.int32)

@@ -3,11 +3,11 @@
 import numpy as np
 from numba import njit
 
+from kgather.udfs.blocks import cut_rows
 from kgather.udfs.refine_chains import gap
 
 _KNOWN_UP_TO = 2048  # users of a block whose distances are all kept (32 MB)
-_WIDE = 48  # columns from which on keeping them pays
-_COMPARED = 6144  # users that each one is compared with; of more, a sample stands for the rest
+_WIDE = 128  # columns from which on keeping them pays
 _TILE = 4
 _CHUNK = 4096
 _GLANCE = 32
@@ -51,27 +51,36 @@ def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def near_users(rows: np.ndarray, gaps: np.ndarray, m: int) -> np.ndarray:
+def near_users(rows: np.ndarray, gaps: np.ndarray, m: int, cell: int, turns: int) -> np.ndarray:
     """The m nearest other users of each, int32[b, m] in any order, -1 where there are fewer.
 
-    Of equally near ones the first compared stay. In a block of more than 6,144 users everyone is compared
-    with a sample of that many. O(b min(b, 6144) d), in float32: the search tolerates a wrong order.
+    Where the distances are not known, users are compared inside cells of that many at most, which are cut in
+    `turns` ways. O(b cell d turns), in float32: the search tolerates a neighbour missed or a wrong order.
     """
     b = len(rows)
-    step = (b + _COMPARED - 1) // _COMPARED
-    names = np.arange(0, b, step).astype(np.int32)
     near = np.full((b, m), -1, dtype=np.int32)
+    kept = np.full((b, m), np.inf, dtype=np.float32)
+    every = np.arange(b)
     if len(gaps) > 0:
-        kept = np.full((b, m), np.inf, dtype=np.float32)
+        names = every.astype(np.int32)
         shrink = 1.0 / max(gaps.max(), 1e-300)
-        distance = np.empty(len(names), dtype=np.float32)
+        distance = np.empty(b, dtype=np.float32)
         for i in range(b):
-            for j in range(len(names)):
-                distance[j] = np.float32(gaps[i, names[j]] * shrink)
+            for j in range(b):
+                distance[j] = np.float32(gaps[i, j] * shrink)
             _keep_nearest(distance, names, i, kept, near)
         return near
-    points = _shrunk(rows, _shrink(rows))
-    _fill(points, np.ascontiguousarray(points[::step].T), names, near)
+    shrink = _shrink(rows)
+    nothing = np.empty(0, dtype=np.int64)
+    edges = np.empty(b + 2, dtype=np.int64)
+    for turn in range(turns):
+        moved, order = rows.copy(), every.copy()
+        cells = cut_rows(moved, order, nothing, cell, turn, edges)
+        points = _shrunk(moved, shrink)
+        for c in range(cells):
+            lo, hi = edges[c], edges[c + 1]
+            columns = np.ascontiguousarray(points[lo:hi].T)
+            _fill(points, lo, hi, order, columns, order[lo:hi].astype(np.int32), kept, near)
     return near
 
 
@@ -80,24 +89,36 @@ def near_groups(rows: np.ndarray, centre: np.ndarray, names: np.ndarray, m: int)
     """A user of each of the m groups of the nearest centroids, int32[b, m] in any order, -1 where there are
     fewer; the user of group g, centroid float64[g, d], is names int32[g]. O(b g d).
     """
-    near = np.full((len(rows), m), -1, dtype=np.int32)
+    b = len(rows)
+    near = np.full((b, m), -1, dtype=np.int32)
+    kept = np.full((b, m), np.inf, dtype=np.float32)
     shrink = _shrink(rows)
-    _fill(_shrunk(rows, shrink), np.ascontiguousarray(_shrunk(centre, shrink).T), names, near)
+    columns = np.ascontiguousarray(_shrunk(centre, shrink).T)
+    _fill(_shrunk(rows, shrink), 0, b, np.arange(b), columns, names, kept, near)
     return near
 
 
 @njit(nogil=True, cache=True)
-def _fill(points: np.ndarray, columns: np.ndarray, names: np.ndarray, near: np.ndarray) -> None:
-    """Fills near int32[b, m] with the names int32[c] of the nearest columns float32[d, c] of every point."""
-    others = len(names)
-    kept = np.full(near.shape, np.inf, dtype=np.float32)
+def _fill(
+    points: np.ndarray,
+    lo: int,
+    hi: int,
+    order: np.ndarray,
+    columns: np.ndarray,
+    names: np.ndarray,
+    kept: np.ndarray,
+    near: np.ndarray,
+) -> None:
+    """Enters the names int32[c] of the nearest columns float32[d, c] for the points lo..hi, point i is user
+    order[i].
+    """
     distance = np.empty(_CHUNK, dtype=np.float32)
-    for lo in range(0, others, _CHUNK):  # a chunk stays in the cache while all points pass
-        chunk = columns[:, lo : lo + _CHUNK].copy()
-        names_of_chunk = names[lo : lo + _CHUNK]
-        for i in range(len(points)):
+    for start in range(0, len(names), _CHUNK):  # a chunk stays in the cache while all points pass
+        chunk = columns[:, start : start + _CHUNK].copy()
+        names_of_chunk = names[start : start + _CHUNK]
+        for i in range(lo, hi):
             _to_chunk(chunk, points, i, distance)
-            _keep_nearest(distance, names_of_chunk, i, kept, near)
+            _keep_nearest(distance, names_of_chunk, order[i], kept, near)
 
 
 @njit(nogil=True, cache=True)
@@ -139,7 +160,9 @@ def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarra
 
 @njit(nogil=True, cache=True)
 def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndarray, near: np.ndarray) -> None:
-    """Enters those of the names, but user i herself, that are nearer than the farthest of the users kept."""
+    """Enters those of the names that are nearer to user i than the farthest of the users kept, but none twice
+    and not herself.
+    """
     limit, at = _farthest(kept, i)
     for start in range(0, len(names), _GLANCE):
         stop = min(start + _GLANCE, len(names))
@@ -149,9 +172,17 @@ def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndar
         if nearer == 0:
             continue
         for j in range(start, stop):
-            if distance[j] < limit and names[j] != i:
+            if distance[j] < limit and names[j] != i and not _has(near, i, names[j]):
                 kept[i, at], near[i, at] = distance[j], names[j]
                 limit, at = _farthest(kept, i)
+
+
+@njit(nogil=True, cache=True)
+def _has(near: np.ndarray, i: int, user: int) -> bool:
+    for place in range(near.shape[1]):
+        if near[i, place] == user:
+            return True
+    return False
 
 
 @njit(nogil=True, cache=True)

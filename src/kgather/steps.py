@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgather.errors import InputError
-from kgather.gathering import ON_ARTIFACTS, Gathering, Groups, Users, gather
+from kgather.gathering import Gathering, Groups, Users, gather
+from kgather.methods import ON_ARTIFACTS
 from kgather.progress import reporter
 from kgather.udfs import item_diversity, preferences
 from kgather.udfs.group_ids import random_group_ids, random_pseudonyms

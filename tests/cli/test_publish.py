@@ -78,7 +78,7 @@ def test_k_of_one_is_warned_of(sample: Path, tmp_path: Path) -> None:
         (["--k", "5", "--rank", "0"], "rank: "),
         (["--k", "5", "--homogenize", "pure", "--cells", "low_rank"], "low_rank goes with"),
         (["--k", "5", "--max-rejected-share", "2"], "max_rejected_share: "),
-        (["--k", "5", "--set", "nonsense=1"], "The vars are: k, method"),
+        (["--k", "5", "--set", "nonsense=1"], "The vars are: user_attributes"),
         (["--k", "5", "--set", "seed"], "VAR=VALUE"),
         (["--k", "5", "--format", "excel"], "format: "),
         (["--k", "5", "--encoding", "klingon"], "encoding: "),
