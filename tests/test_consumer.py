@@ -138,7 +138,7 @@ def outcomes(shop: Shop, checkout: Path, started: Path, tmp_path_factory: pytest
             ["build", "--target", "with_plugin", "--vars", json.dumps({"item_id_type": "varchar"})],
         ),
         "contradictions": with_vars(
-            method="gaussian_noise", generalize="dgh", hierarchy=[[[0, 2], [2, 5]], [[0, 5]]], solver="none"
+            method="bokg", generalize="dgh", hierarchy=[[[0, 2], [2, 5]], [[0, 5]]], personal_columns=["age"]
         ),
         "customized": (
             str(shop.folder),
@@ -296,9 +296,9 @@ def test_all_wrong_values_are_told_at_once(outcomes: dict[str, Outcome]) -> None
 def test_values_that_contradict_each_other_are_told_at_once(outcomes: dict[str, Outcome]) -> None:
     assert not outcomes["contradictions"].success
     for message in (
-        "method: gaussian_noise gives no k-anonymity",
-        "method: gaussian_noise has no groups to generalize",
-        "overlap",
+        "method: bokg needs user_attributes and level_column",
+        "columns of user_attributes, which is not set",
+        "the ranges [0, 2] and [2, 5] overlap",
     ):
         assert message in outcomes["contradictions"].output
 

@@ -20,8 +20,8 @@ they lower the sum of squares and no group gets smaller than its highest level:
 - a user and its nearest ones that can be spared found a new group.
 
 Blocks are cut anew, by other planes, in every pass. They are independent of each other, so the result does not
-depend on the number of threads. What a block may cost is bounded: a very large group makes a large block, in which
-only steps are taken whose work grows with users times groups up to a limit.
+depend on the number of threads. A very large group makes a large block; no further step is taken there once users
+times groups exceed a limit, so what a block costs is bounded.
 """
 
 from concurrent.futures import ThreadPoolExecutor

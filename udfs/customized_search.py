@@ -53,6 +53,8 @@ class _Block(NamedTuple):
 
 
 class _Scratch(NamedTuple):
+    """What the steps write over, so that none has to allocate it."""
+
     members: np.ndarray  # int64[m]
     found: np.ndarray  # int32[m]
     key: np.ndarray  # float64[m]
