@@ -201,9 +201,7 @@ def _split(
 
 
 @njit(nogil=True, cache=True)
-def cut_rows(
-    rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int, turn: int, edges: np.ndarray
-) -> int:
+def cut_rows(rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int, turn: int, edges: np.ndarray) -> int:
     n, d = rows.shape
     direction = np.empty(d)
     key, spare = np.empty(n), np.empty(n)

@@ -1,12 +1,13 @@
 """Refinement: lowers the sum of squared errors (SSE) of any partition while the sizes stay in bounds.
 
-Users are looked at in blocks of a few thousand that lie together. Inside a block, members are handed from
+Users are looked at in blocks of several thousand that lie together. Inside a block, members are handed from
 group to group in chains and cycles (kgather.udfs.refine_chains), groups are given up or made anew
 (kgather.udfs.refine_reshape), each only if the SSE falls. The next pass cuts the blocks elsewhere and
 follows longer chains, so what was a border is refined across.
 
-Source: the idea to refine microaggregation by moving records is that of TFRP (Chang, Li and Huang 2007) and
-of the constrained k-means of Bradley, Bennett and Demiriz (2000); see the helper modules for theirs.
+Source: that groups of microaggregation are improved by moving records is from TFRP (Chang, Li and Huang
+2007), that sizes are constraints of a k-means from Bradley, Bennett and Demiriz (2000); the search itself is
+neither of theirs, see kgather.udfs.refine_chains.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,6 @@ import numpy as np
 from numba import njit
 
 from kgather.errors import InputError
-from kgather.udfs import bkg
 from kgather.udfs.blocks import cut
 from kgather.udfs.options import whole
 from kgather.udfs.refine_chains import GROUP, NEXT, STEP, USER, descend, new_block
@@ -26,14 +26,13 @@ from kgather.udfs.refine_reshape import reshape
 from kgather.udfs.vectors import checked_vectors
 from kgather.udfs.workers import run
 
-_BLOCK = 12800
-_CELL = 1024
-_TURNS = 2
+_BLOCK = 12_800  # users; rows of ten columns and what is kept of them fit in a second-level cache
+_WIDE_BLOCK = 2048
+_WIDE = 128  # columns from which on a block is smaller and users near in all of them mean little
+_GROUPS_A_BLOCK = 16
 _TIMES = 4  # groups of more than so many times their level are cut before the first pass
-_STEPS = ((2, 3, -7), (3, 4, 8), (4, 5, 8), (6, 5, 8))  # (steps, continuations) of the search, pass by pass; then the last
-_NEAR = 10
 _SWEEPS = 20
-_ENOUGH = 0.001  # a pass that lowers the SSE by a smaller share is the last
+_ENOUGH = 0.01  # a pass that lowers the SSE by no larger share is the last
 
 
 def refine(
@@ -45,15 +44,30 @@ def refine(
     passes: int = 20,
     threads: int = 1,
 ) -> np.ndarray:
+    """Groups of a lower SSE, int32[n], numbered 0..g-1 in the order of their first members.
+
+    vectors: real numbers[n, d] (float32 is kept, the rest becomes float64; sums are float64), one row a user.
+    groups: int[n], any numbers. least: the smallest group that users accept, one number (k) or int[n]; every
+    group has as many members as each of them asks for, before and after. most: the largest size; without it
+    2 l - 1 where the largest `least` in the group is l. A group that is larger already may stay so, but does
+    not grow. passes: at most so many; the second and later ones stop when one lowers the SSE by less than 1%.
+
+    The SSE never rises; the result is the same for any number of threads. Time O(n d (g + log n)) a pass,
+    where g is the size of groups; memory: two copies of the vectors and about 100 bytes a user.
+
+    Raises InputError if least or an option is no whole number in its range, most is less than some user
+    accepts, the shapes do not fit, some vectors are not finite, or a given group is too small.
+    """
     rows, code, levels = _checked(vectors, groups, least)
     limit = 0 if most is None else whole("most", most, int(levels.max()))
     passes = whole("passes", passes, 0)
     threads = whole("threads", threads, 1)
-    code = _cut_large(rows, code, levels)
+    if passes > 0:
+        code = _cut_large(rows, code, levels)
     with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
         for turn in range(passes):
             before, after, code = _one_pass(rows, code, levels, limit, turn, pool)
-            if after == 0.0 or (turn + 1 >= len(_STEPS) and before - after <= _ENOUGH * before):
+            if after == 0.0 or (turn > 0 and not before - after > _ENOUGH * before):
                 break
     return code
 
@@ -72,30 +86,28 @@ def _checked(
     if np.ndim(least) == 0:
         levels = np.full(n, min(whole("least", least, 1), n + 1), dtype=np.int32)
     else:
-        levels = np.asarray(least)
-        if levels.shape != (n,) or levels.dtype.kind not in "iu" or levels.min() < 1:
-            msg = f"least must be a whole number >= 1, or one for each of the {n} users"
+        asked = np.asarray(least)
+        if asked.shape != (n,) or asked.dtype.kind not in "iu" or asked.min() < 1:
+            msg = f"least must be a whole number of at least 1, or one for each of the {n} users"
             raise InputError(msg)
-        levels = np.minimum(levels, n + 1).astype(np.int32)
-    code = np.unique(groups, return_inverse=True)[1].astype(np.int32)
+        levels = np.minimum(asked, n + 1).astype(np.int32)
+    code = np.unique(groups, return_inverse=True)[1].reshape(n)
     size = np.bincount(code)
-    level = np.zeros(len(size), dtype=np.int32)
-    np.maximum.at(level, code, levels)
+    level = _level(code, levels, len(size))
     small = np.flatnonzero(size < level)
     if len(small):
         msg = (
-            f"{len(small)} of {len(size)} groups are smaller than their members accept (one has {size[small[0]]} "
-            f"users and needs {level[small[0]]}); gather them first"
+            f"{len(small)} of {len(size)} groups have fewer users than some of them accept: one has "
+            f"{size[small[0]]} where {level[small[0]]} are asked for; gather them anew"
         )
         raise InputError(msg)
-    return rows, _renumbered(code.astype(np.int64), len(size)), levels
+    return rows, _renumbered(code, len(size)), levels
 
 
 def _cut_large(rows: np.ndarray, code: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Cuts groups far larger than they need to be by BKG: the SSE falls, and no pass meets a huge group."""
+    """Cuts groups far larger than need be at medians: the SSE falls, and no pass meets a huge group."""
     size = np.bincount(code)
-    level = np.zeros(len(size), dtype=np.int32)
-    np.maximum.at(level, code, levels)
+    level = _level(code, levels, len(size))
     large = np.flatnonzero(size > _TIMES * level)
     if len(large) == 0:
         return code
@@ -105,9 +117,10 @@ def _cut_large(rows: np.ndarray, code: np.ndarray, levels: np.ndarray) -> np.nda
     used = len(size)
     for group in large:
         members = order[ends[group] - size[group] : ends[group]]
-        parts = bkg.gather(rows[members], int(level[group]))
-        fresh[members] = used + parts
-        used += int(parts.max()) + 1
+        moved, edges = cut(rows[members], 2 * int(level[group]) - 1)
+        for lo, hi in pairwise(edges):
+            fresh[members[moved[lo:hi]]] = used
+            used += 1
     return _renumbered(fresh, used)
 
 
@@ -115,26 +128,64 @@ def _one_pass(
     rows: np.ndarray, code: np.ndarray, levels: np.ndarray, most: int, turn: int, pool: ThreadPoolExecutor | None
 ) -> tuple[float, float, np.ndarray]:
     """Cuts the groups into blocks and refines each; returns the SSE before and after, and the groups."""
-    n = len(rows)
+    n, d = rows.shape
     size = np.bincount(code)
-    order, edges = cut(_centroids(rows, code, size), _BLOCK, weights=size, turn=turn)
+    block = max(_BLOCK if d < _WIDE else _WIDE_BLOCK, _GROUPS_A_BLOCK * int(size.max()))
+    order, edges = cut(_centroids(rows, code, size), block, weights=size, turn=turn)
     starts = np.zeros(len(size) + 1, dtype=np.int64)
     np.cumsum(size[order], out=starts[1:])
     members = _members(code, order, starts)
     fresh = np.empty(n, dtype=np.int64)
     ranges = list(pairwise(edges.tolist()))
-    squares = np.zeros((len(size), 2))
-    depth, width, nears = _STEPS[min(turn, len(_STEPS) - 1)]
+    squares = np.zeros((len(ranges), 2))
+    place = {lo: i for i, (lo, _) in enumerate(ranges)}
+    depth, width, users_near, groups_near = _effort(turn, n / len(size), d)
 
     def one(lo: int, hi: int) -> None:
-        users = members[starts[lo] : starts[hi]]
-        squares[lo] = _refine_block(
-            rows, users, starts[lo : hi + 1] - starts[lo], levels, most, depth, width, nears, _CELL, _TURNS, fresh, int(starts[lo])
+        squares[place[lo]] = _refine_block(
+            rows,
+            members[starts[lo] : starts[hi]],
+            starts[lo : hi + 1] - starts[lo],
+            levels,
+            most,
+            depth,
+            width,
+            users_near,
+            groups_near,
+            int(starts[lo]),
+            fresh,
         )
 
     run(one, ranges, pool)
     before, after = squares.sum(axis=0)
     return float(before), float(after), _renumbered(fresh, n)
+
+
+def _effort(turn: int, mean_size: float, d: int) -> tuple[int, int, int, int]:
+    """How a pass searches: steps of a chain, continuations of a step, users and groups near each user.
+
+    Measured: long chains pay in small groups, where there are few exchanges; groups near are cheaper to find
+    than users near, but both find more; of many columns, users near in all of them are no help.
+    """
+    if d >= _WIDE:
+        users_near, groups_near, longest = 0, 16, 3
+    elif mean_size >= 32:
+        users_near, groups_near, longest = 4, 6, 3
+    else:
+        users_near, groups_near, longest = 4, 4, 4 if mean_size >= 8 else 6
+    if turn == 0 and d < _WIDE:
+        users_near, groups_near = 0, 6
+    depth = min(turn + 2, longest)
+    return depth, min(depth + 1, 5), users_near, groups_near
+
+
+@njit(nogil=True, cache=True)
+def _level(code: np.ndarray, levels: np.ndarray, groups: int) -> np.ndarray:
+    """The largest `least` of every group, int64[groups]."""
+    level = np.zeros(groups, dtype=np.int64)
+    for i in range(len(code)):
+        level[code[i]] = max(level[code[i]], np.int64(levels[i]))
+    return level
 
 
 @njit(nogil=True, cache=True)
@@ -152,7 +203,7 @@ def _centroids(rows: np.ndarray, code: np.ndarray, size: np.ndarray) -> np.ndarr
 
 @njit(nogil=True, cache=True)
 def _members(code: np.ndarray, order: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The users by group, int32[n], groups in the order given."""
+    """The users by group, int32[n]; the groups are in the given order and begin at the starts int64[g + 1]."""
     place = np.empty(len(order), dtype=np.int64)
     for at in range(len(order)):
         place[order[at]] = starts[at]
@@ -178,12 +229,12 @@ def _renumbered(code: np.ndarray, bound: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _squares(rows: np.ndarray, group: np.ndarray, groups: int) -> float:
-    """The SSE of a block."""
-    size = np.zeros(groups)
+def _squares(rows: np.ndarray, group: np.ndarray, room: int) -> float:
+    """The SSE of a block whose groups int64[b] are below `room`."""
+    size = np.zeros(room, dtype=np.int64)
     for i in range(len(group)):
-        size[group[i]] += 1.0
-    centre = _centroids(rows, group, np.maximum(size, 1.0))
+        size[group[i]] += 1
+    centre = _centroids(rows, group, np.maximum(size, 1))
     total = 0.0
     for i in range(len(group)):
         for a in range(rows.shape[1]):
@@ -201,61 +252,52 @@ def _refine_block(
     most: int,
     depth: int,
     width: int,
-    nears: int,
-    cell: int, turns: int,
-    fresh: np.ndarray,
+    users_near: int,
+    groups_near: int,
     first: int,
+    fresh: np.ndarray,
 ) -> tuple[float, float]:
     """Refines the groups of one block: group g has the users starts[g] to starts[g + 1] of members int32[b].
 
-    Writes their groups to fresh int64[n], numbered from `first` on (there are never more than b). Returns
-    the SSE before and after.
+    Writes their groups to fresh int64[n], numbered from `first` on (by fewer than b numbers). Returns the SSE
+    of the block before and after.
     """
     b, d = len(members), vectors.shape[1]
     count = len(starts) - 1
     rows = np.empty((b, d))
     users = np.zeros(b, dtype=USER)
-    group = np.empty(b, dtype=np.int64)
-    mean = np.zeros(d)
-    smallest, largest = levels[members[0]], levels[members[0]]
+    given = np.empty(b, dtype=np.int64)
     for g in range(count):
         for i in range(starts[g], starts[g + 1]):
-            group[i] = g
-            users[i].group = g
+            given[i] = g
+    smallest, largest = levels[members[0]], levels[members[0]]
     for i in range(b):
-        users[i].least = levels[members[i]]
+        users[i].group, users[i].least = given[i], levels[members[i]]
         smallest, largest = min(smallest, users[i].least), max(largest, users[i].least)
-        for a in range(d):
-            rows[i, a] = vectors[members[i], a]
-            mean[a] += rows[i, a] / b
-    for i in range(b):
-        for a in range(d):
-            rows[i, a] -= mean[a]
-    before = _squares(rows, group, count)
+        for a in range(d):  # relative to a user, so that rows that are all equal are exactly zero
+            rows[i, a] = np.float64(vectors[members[i], a]) - np.float64(vectors[members[0], a])
+    before = _squares(rows, given, count)
     after = before
-    if before > 0.0:
+    group = given.copy()
+    if 0.0 < before < np.inf:
         room = max(count, b // smallest) + 2
-        gaps = all_gaps(rows)
-        near = near_users(rows, gaps, nears, cell, turns) if nears > 0 else np.full((b, -nears), -1, dtype=np.int32)
+        gaps = all_gaps(rows) if d >= _WIDE else np.empty((0, 0))
+        near = np.full((b, users_near + groups_near), -1, dtype=np.int32)
         block = new_block(rows, gaps, near, users, np.zeros(room, dtype=GROUP), most)
-        if nears < 0:
-            names = np.empty(count, dtype=np.int32)
-            for g in range(count):
-                names[g] = users[block.groups[g].head].before
-            near[:] = near_groups(rows, block.centre[:count], names, -nears)
+        if users_near > 0:
+            near_users(rows, near[:, :users_near])
+        near_groups(block, count, near[:, users_near:])
         steps, nexts = np.zeros(depth + 1, dtype=STEP), np.zeros((depth, width), dtype=NEXT)
-        tiny = 1e-10 * before / b
-        descend(block, steps, nexts, smallest == largest, tiny, _SWEEPS)
+        plain, tiny = smallest == largest, 1e-10 * before / b
+        descend(block, steps, nexts, plain, tiny, _SWEEPS)
         if reshape(block, tiny) < 0.0:
-            descend(block, steps, nexts, smallest == largest, tiny, _SWEEPS)
+            descend(block, steps, nexts, plain, tiny, _SWEEPS)
         for i in range(b):
             group[i] = users[i].group
         after = _squares(rows, group, room)
-        if not after < before:  # no more than rounding
+        if not after < before:  # the gain was rounding
             after = before
-            for g in range(count):
-                for i in range(starts[g], starts[g + 1]):
-                    group[i] = g
+            group[:] = given
     for i in range(b):
         fresh[members[i]] = first + group[i]
     return before, after

@@ -23,6 +23,7 @@ CYCLE = -2
 _LOOKED = 64  # members of a group looked at in one step at most, those farthest from the centroid
 _SORTED_BY_INSERTION = 32
 _STAYS = 50  # chains that one user may start before the next one's turn
+_TRIED = 1000  # steps of one search; on usual data a search takes a few dozen
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order, so that they fit in vector registers
 
@@ -317,7 +318,8 @@ def _best_chain(
         best, length, end = loss, 1, ALONE
         _keep(steps, 0)
     step = 0
-    while step >= 0:
+    last_stamp = stamp + _TRIED
+    while step >= 0 and stamp < last_stamp:
         if steps[step].at < 0:
             x, so_far = steps[step].user, steps[step].so_far
             stamp += 1
@@ -399,15 +401,13 @@ def _follow(block: Block, steps: np.ndarray, length: int, end: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def descend(
-    block: Block, steps: np.ndarray, nexts: np.ndarray, plain: bool, tiny: float, sweeps: int
-) -> float:
+def descend(block: Block, steps: np.ndarray, nexts: np.ndarray, plain: bool, tiny: float, sweeps: int) -> float:
     """Follows chains until no user to be looked at starts one, or `sweeps` times; returns the change."""
     rows, gaps, near, users, groups, centre = (
         block.rows, block.gaps, block.near, block.users, block.groups, block.centre,
     )  # fmt: skip
     total = 0.0
-    stamp = np.int64(0)
+    stamp = 0
     for g in range(len(groups)):
         groups[g].stamp = 0
     for _ in range(sweeps):

@@ -1,26 +1,30 @@
-"""The nearest users of every user of a block: where the search of `refine` looks for groups to enter."""
+"""Where the search of `refine` looks for groups to enter: users and groups near every user of a block.
+
+A candidate is always a user, and her group at the time of the search is looked at.
+"""
 
 import numpy as np
 from numba import njit
 
 from kgather.udfs.blocks import cut_rows
-from kgather.udfs.refine_chains import gap
+from kgather.udfs.refine_chains import Block, gap
 
-_KNOWN_UP_TO = 2048  # users of a block whose distances are all kept (32 MB)
-_WIDE = 128  # columns from which on keeping them pays
+_KNOWN_UP_TO = 4096  # users of a block whose distances are all kept (128 MB)
 _TILE = 4
-_CHUNK = 4096
+_CELL = 512  # users that are compared with each other, in cells cut in so many ways: of 12,500 users
+_TURNS = 3  # in ten columns, 3/4 of the nearest eight are found, at an eighth of the cost
+_CHUNK = 512
 _GLANCE = 32
 
 
 @njit(nogil=True, cache=True)
 def all_gaps(rows: np.ndarray) -> np.ndarray:
-    """The squared distances of all pairs, float64[b, b], for wide rows of few users; else float64[0, 0].
+    """The squared distances of all pairs of up to 4,096 rows, float64[b, b]; of more, float64[0, 0].
 
     O(b^2 d). Each pair is computed once, so the table is symmetric.
     """
-    b, d = rows.shape
-    if d < _WIDE or b > _KNOWN_UP_TO:
+    b = len(rows)
+    if b > _KNOWN_UP_TO:
         return np.empty((0, 0))
     gaps = np.zeros((b, b))
     for lo in range(0, b, _TILE):
@@ -51,74 +55,56 @@ def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def near_users(rows: np.ndarray, gaps: np.ndarray, m: int, cell: int, turns: int) -> np.ndarray:
-    """The m nearest other users of each, int32[b, m] in any order, -1 where there are fewer.
+def near_users(rows: np.ndarray, near: np.ndarray) -> None:
+    """Sets near int32[b, m] (-1 before) to users near each, in any order; -1 stays where there are fewer.
 
-    Where the distances are not known, users are compared inside cells of that many at most, which are cut in
-    `turns` ways. O(b cell d turns), in float32: the search tolerates a neighbour missed or a wrong order.
+    Users are compared inside cells of at most 512, which are cut in three ways: a near one across the border
+    of all three is missed. O(b d), in float32: the search tolerates that.
     """
     b = len(rows)
-    near = np.full((b, m), -1, dtype=np.int32)
-    kept = np.full((b, m), np.inf, dtype=np.float32)
-    every = np.arange(b)
-    if len(gaps) > 0:
-        names = every.astype(np.int32)
-        shrink = 1.0 / max(gaps.max(), 1e-300)
-        distance = np.empty(b, dtype=np.float32)
-        for i in range(b):
-            for j in range(b):
-                distance[j] = np.float32(gaps[i, j] * shrink)
-            _keep_nearest(distance, names, i, kept, near)
-        return near
+    kept = np.full(near.shape, np.inf, dtype=np.float32)
     shrink = _shrink(rows)
     nothing = np.empty(0, dtype=np.int64)
-    edges = np.empty(b + 2, dtype=np.int64)
-    for turn in range(turns):
-        moved, order = rows.copy(), every.copy()
-        cells = cut_rows(moved, order, nothing, cell, turn, edges)
-        points = _shrunk(moved, shrink)
+    edges = np.empty(b + 1, dtype=np.int64)
+    for turn in range(_TURNS):
+        moved, order = rows.copy(), np.arange(b)
+        cells = cut_rows(moved, order, nothing, _CELL, turn, edges)
+        points, names = _shrunk(moved, shrink), order.astype(np.int32)
         for c in range(cells):
             lo, hi = edges[c], edges[c + 1]
-            columns = np.ascontiguousarray(points[lo:hi].T)
-            _fill(points, lo, hi, order, columns, order[lo:hi].astype(np.int32), kept, near)
-    return near
+            _enter(points[lo:hi], order[lo:hi], points[lo:hi], names[lo:hi], kept, near)
 
 
 @njit(nogil=True, cache=True)
-def near_groups(rows: np.ndarray, centre: np.ndarray, names: np.ndarray, m: int) -> np.ndarray:
-    """A user of each of the m groups of the nearest centroids, int32[b, m] in any order, -1 where there are
-    fewer; the user of group g, centroid float64[g, d], is names int32[g]. O(b g d).
+def near_groups(block: Block, groups: int, near: np.ndarray) -> None:
+    """Sets near int32[b, m] (-1 before) to a user of each of the m groups whose centroids are nearest.
+
+    The user is the member nearest to the centroid, who is likely to stay. O(b groups d).
     """
-    b = len(rows)
-    near = np.full((b, m), -1, dtype=np.int32)
-    kept = np.full((b, m), np.inf, dtype=np.float32)
+    rows = block.rows
+    names = np.empty(groups, dtype=np.int32)
+    for g in range(groups):
+        names[g] = block.users[block.groups[g].head].before
+    kept = np.full(near.shape, np.inf, dtype=np.float32)
     shrink = _shrink(rows)
-    columns = np.ascontiguousarray(_shrunk(centre, shrink).T)
-    _fill(_shrunk(rows, shrink), 0, b, np.arange(b), columns, names, kept, near)
-    return near
+    _enter(_shrunk(rows, shrink), np.arange(len(rows)), _shrunk(block.centre[:groups], shrink), names, kept, near)
 
 
 @njit(nogil=True, cache=True)
-def _fill(
-    points: np.ndarray,
-    lo: int,
-    hi: int,
-    order: np.ndarray,
-    columns: np.ndarray,
-    names: np.ndarray,
-    kept: np.ndarray,
-    near: np.ndarray,
+def _enter(
+    points: np.ndarray, order: np.ndarray, others: np.ndarray, names: np.ndarray, kept: np.ndarray, near: np.ndarray
 ) -> None:
-    """Enters the names int32[c] of the nearest columns float32[d, c] for the points lo..hi, point i is user
-    order[i].
+    """Enters the names int32[c] of the others float32[c, d] that are nearest to the points float32[p, d].
+
+    Point i is user order[i]; near and kept float32[b, m], their distances, are those of all users.
     """
     distance = np.empty(_CHUNK, dtype=np.float32)
     for start in range(0, len(names), _CHUNK):  # a chunk stays in the cache while all points pass
-        chunk = columns[:, start : start + _CHUNK].copy()
-        names_of_chunk = names[start : start + _CHUNK]
-        for i in range(lo, hi):
+        chunk = np.ascontiguousarray(others[start : start + _CHUNK].T)
+        chunk_names = names[start : start + _CHUNK]
+        for i in range(len(points)):
             _to_chunk(chunk, points, i, distance)
-            _keep_nearest(distance, names_of_chunk, order[i], kept, near)
+            _keep_nearest(distance, chunk_names, order[i], kept, near)
 
 
 @njit(nogil=True, cache=True)
@@ -142,12 +128,12 @@ def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
     return points
 
 
-# The rows are named by their numbers: slices would count references, which costs more than a short loop.
+# Rows are named by their numbers here: to slice them counts references, which costs more than a short loop.
 
 
 @njit(nogil=True, cache=True)
 def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarray) -> None:
-    """distance[j] = squared distance of point i to column j of the chunk."""
+    """distance[j] = squared distance of point i to column j of the chunk float32[d, c]."""
     size = chunk.shape[1]
     for j in range(size):
         distance[j] = np.float32(0.0)
@@ -159,11 +145,11 @@ def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarra
 
 
 @njit(nogil=True, cache=True)
-def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndarray, near: np.ndarray) -> None:
-    """Enters those of the names that are nearer to user i than the farthest of the users kept, but none twice
+def _keep_nearest(distance: np.ndarray, names: np.ndarray, user: int, kept: np.ndarray, near: np.ndarray) -> None:
+    """Enters those of the names that are nearer to the user than the farthest of those kept so far; none twice,
     and not herself.
     """
-    limit, at = _farthest(kept, i)
+    limit, at = _farthest(kept, user)
     for start in range(0, len(names), _GLANCE):
         stop = min(start + _GLANCE, len(names))
         nearer = np.int32(0)
@@ -172,24 +158,24 @@ def _keep_nearest(distance: np.ndarray, names: np.ndarray, i: int, kept: np.ndar
         if nearer == 0:
             continue
         for j in range(start, stop):
-            if distance[j] < limit and names[j] != i and not _has(near, i, names[j]):
-                kept[i, at], near[i, at] = distance[j], names[j]
-                limit, at = _farthest(kept, i)
+            if distance[j] < limit and names[j] != user and not _has(near, user, names[j]):
+                kept[user, at], near[user, at] = distance[j], names[j]
+                limit, at = _farthest(kept, user)
 
 
 @njit(nogil=True, cache=True)
-def _has(near: np.ndarray, i: int, user: int) -> bool:
+def _has(near: np.ndarray, user: int, name: int) -> bool:
+    found = False
     for place in range(near.shape[1]):
-        if near[i, place] == user:
-            return True
-    return False
+        found = found or near[user, place] == name
+    return found
 
 
 @njit(nogil=True, cache=True)
-def _farthest(kept: np.ndarray, i: int) -> tuple[float, int]:
-    """The largest number of row i and its place."""
-    limit, at = kept[i, 0], 0
+def _farthest(kept: np.ndarray, user: int) -> tuple[float, int]:
+    """The largest distance kept for the user, and its place."""
+    limit, at = kept[user, 0], 0
     for place in range(1, kept.shape[1]):
-        if kept[i, place] > limit:
-            limit, at = kept[i, place], place
+        if kept[user, place] > limit:
+            limit, at = kept[user, place], place
     return limit, at

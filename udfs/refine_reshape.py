@@ -192,7 +192,7 @@ def _change_of_new(block: Block, taken: np.ndarray, some: np.ndarray) -> float:
         if gone == 0:
             continue
         n = groups[g].size
-        level = np.int32(0)
+        level = 0
         i = groups[g].head
         for _ in range(n):
             if i not in taken:

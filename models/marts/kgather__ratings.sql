@@ -1,10 +1,11 @@
 {% set low_rank = kgather.is_low_rank() -%}
 {{ config(materialized="view" if low_rank else "table", enabled=kgather.has_cells()) }}
 {% set form = kgather.homogenize() -%}
+{% set scale_relation = ref("int_kgather__scale") -%}  {#- named even while dbt parses, so that it is built before -#}
 -- The release: what every member of a group is shown to think of an item.
 with cells as (
   {% if low_rank -%}
-  {% set scale = run_query("select scale_min, scale_max from " ~ ref("int_kgather__scale")).rows[0] if execute else [0, 1] -%}
+  {% set scale = run_query("select scale_min, scale_max from " ~ scale_relation).rows[0] if execute else [0, 1] -%}
   -- kg_cell in plain SQL: whoever opens the release needs neither macros nor the working database.
   select
     groups.group_id,
