@@ -6,9 +6,9 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
@@ -95,10 +95,18 @@ def machine() -> dict[str, str]:
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         platform.processor(),
     )
-    packages: Sequence[str] = ("duckdb", "dbt-core", "numba", "numpy", "scikit-surprise")
+    packages = ("duckdb", "dbt-core", "numba", "numpy", "scikit-surprise", "anonypy", "k-means-constrained")
     return {
         "processor": f"{model}, {len(os.sched_getaffinity(0))} cores",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB",
         "python": platform.python_version(),
-        "versions": ", ".join(f"{name} {version(name)}" for name in packages),
+        "versions": ", ".join(f"{name} {version(name)}" for name in packages if _is_installed(name)),
     }
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True

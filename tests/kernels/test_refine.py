@@ -1,0 +1,101 @@
+"""Refinement: moves known by hand, and what holds for any partition."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_data import movielens_100k
+from preference_data import made_up_preferences
+
+from kgather.errors import InputError
+from kgather.udfs import bkg, mdav
+from kgather.udfs.quality import sse
+from kgather.udfs.refine import refine
+
+
+def refined(points: list, groups: list[int], least: object, **options: int) -> set[frozenset]:
+    """The groups as sets of users."""
+    rows = np.asarray(points, dtype=float).reshape(len(points), -1)
+    found = refine(rows, np.array(groups), least, **options)
+    return {frozenset(np.flatnonzero(found == group).tolist()) for group in range(found.max() + 1)}
+
+
+def test_a_user_moves_to_the_nearer_group() -> None:
+    # The user at 9 stands among those at 0; her group can spare her and the other has room.
+    assert refined([0, 1, 2, 9, 10, 11], [0, 0, 0, 0, 1, 1], 2) == {frozenset({0, 1, 2}), frozenset({3, 4, 5})}
+
+
+def test_two_users_change_places() -> None:
+    assert refined([0, 1, 11, 10, 12, 2], [0, 0, 0, 1, 1, 1], 3) == {frozenset({0, 1, 5}), frozenset({2, 3, 4})}
+
+
+def test_three_users_go_round() -> None:
+    # No two of them can change places for the better of both groups as three can.
+    points = [(0, 0), (0.1, 0), (10, 0.2), (10, 0), (10.1, 0), (5, 9.2), (5, 9), (5.1, 9), (0, 0.2)]
+    expected = {frozenset({0, 1, 8}), frozenset({2, 3, 4}), frozenset({5, 6, 7})}
+    assert refined(points, [0, 0, 0, 1, 1, 1, 2, 2, 2], 3, most=3) == expected
+
+
+def test_who_asks_for_nothing_may_stand_alone() -> None:
+    found = refined([0, 1, 2, 50], [0, 0, 0, 0], np.array([3, 3, 3, 1]))
+    assert found == {frozenset({0, 1, 2}), frozenset({3})}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_partition_keeps_its_bounds_and_loses_loss(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 70))
+    d = data.draw(st.integers(1, 4))
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(n, d)) if data.draw(st.booleans()) else rng.integers(0, 3, (n, d)).astype(float)
+    k = data.draw(st.integers(1, min(n, 6)))
+    groups = np.minimum(np.arange(n) // k, n // k - 1)[rng.permutation(n)]
+    least = np.full(n, k)
+    if data.draw(st.booleans()):
+        least[rng.random(n) < 0.3] = 1
+    found = refine(vectors, groups, least)
+    sizes = np.bincount(found)
+    assert found.shape == (n,)
+    assert found.dtype == np.int32
+    assert sizes.min() >= 1
+    level = np.zeros(len(sizes), dtype=int)
+    np.maximum.at(level, found, least)
+    assert (sizes >= level).all()
+    assert (sizes <= np.maximum(2 * level - 1, np.bincount(groups).max())).all()
+    assert sse(vectors, found) <= sse(vectors, groups) * (1 + 1e-9) + 1e-9
+    assert (refine(vectors, groups, least, threads=2) == found).all()
+
+
+@pytest.mark.parametrize(("n", "k", "share"), [(943, 3, 0.08), (943, 10, 0.12)])
+def test_it_loses_far_less_than_mdav(n: int, k: int, share: float) -> None:
+    vectors = made_up_preferences(n)
+    groups = mdav.gather(vectors, k, leftovers="own")
+    found = refine(vectors, groups, k)
+    assert sse(vectors, found) <= (1 - share) * sse(vectors, groups)
+    assert np.bincount(found).min() >= k
+    assert np.bincount(found).max() <= 2 * k - 1
+
+
+@pytest.mark.parametrize("kind", ["equal", "two points", "outlier"])
+def test_bad_data_costs_no_more(kind: str) -> None:
+    n = 20_000
+    vectors = np.zeros((n, 3))
+    if kind == "two points":
+        vectors[::2] = 1.0
+    elif kind == "outlier":
+        vectors[0] = 1e6
+    groups = bkg.gather(vectors, 5)
+    assert sse(vectors, refine(vectors, groups, 5)) <= sse(vectors, groups) + 1e-6
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    vectors = np.zeros((4, 1))
+    with pytest.raises(InputError, match="fewer users than some of them accept"):
+        refine(vectors, np.array([0, 0, 0, 1]), 2)
+    with pytest.raises(InputError, match="least"):
+        refine(vectors, np.array([0, 0, 0, 0]), 0)
+    with pytest.raises(InputError, match="groups must be"):
+        refine(vectors, np.array([0, 0, 0]), 2)
+    with pytest.raises(InputError, match="finite"):
+        refine(np.full((4, 1), np.nan), np.zeros(4, dtype=int), 2)
