@@ -62,9 +62,7 @@ class RatingMatrix:
             return self
         chosen = kept[self.items]
         before = np.concatenate([[0], np.cumsum(chosen)])
-        return RatingMatrix(
-            self.n_users, self.n_items, before[self.indptr], self.items[chosen], self.values[chosen]
-        )
+        return RatingMatrix(self.n_users, self.n_items, before[self.indptr], self.items[chosen], self.values[chosen])
 
     def transpose(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same ratings by item: indptr int64[n_items + 1], users int32[nnz] ascending, values

@@ -9,11 +9,17 @@ import json, sys
 sys.modules["scipy"] = None  # as if it were not installed
 import numpy as np, pyarrow as pa
 from numba.core import event
-from kgather.udfs import als, bkg, funk, gram, hashing, holdout, matrix, metric, preferences, selection
+from kgather.udfs import (
+    als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks, metric,
+    preferences, refine, refine_chains, refine_near, refine_reshape, selection, vectors,
+)
 
 misses = lambda: {
     f"{module.__name__}.{name}": sum(kernel.stats.cache_misses.values())
-    for module in (als, bkg, funk, gram, hashing, holdout, matrix, metric, selection)
+    for module in (
+        als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
+        metric, refine, refine_chains, refine_near, refine_reshape, selection, vectors,
+    )
     for name, kernel in vars(module).items()
     if hasattr(kernel, "stats") and sum(kernel.stats.cache_misses.values())
 }
@@ -28,7 +34,11 @@ ratings = matrix.RatingMatrix.from_batches([batch], 60, 40)
 for solver in ("als", "funk"):
     learnt = preferences.learn(ratings, solver=solver, threads=2)
     learnt = preferences.from_table(preferences.to_table(learnt))
-    bkg.gather(metric.comparison_vectors(learnt), 5)
+    users = metric.comparison_vectors(learnt)
+    bounded_t_means.gather(users, 5)
+    for rows in (users, filled.filled_scores(ratings, fill=3.0)):
+        for method in (bkg, mdav):
+            refine.refine(rows, method.gather(rows, 5), 5, threads=2)
 print(json.dumps(misses()))
 """
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_data import movielens_100k
 from preference_data import made_up_preferences
 
 from kgather.errors import InputError

@@ -260,7 +260,9 @@ def test_noise_is_no_anonymity_and_says_so(sample: Path, publish_to: Publish) ->
 
 
 @pytest.mark.parametrize(
-    ("b", "form"), [(1, {"homogenize": "pure", "single_rater": "drop"}), (2, {"homogenize": "padded", "cells": "rated"})], ids=["1", "2"]
+    ("b", "form"),
+    [(1, {"homogenize": "pure", "single_rater": "drop"}), (2, {"homogenize": "padded", "cells": "rated"})],
+    ids=["1", "2"],
 )
 def test_cells_are_added_until_enough_groups_show_an_item(
     b: int, form: dict, sample: Path, publish_to: Publish
