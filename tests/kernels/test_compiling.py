@@ -10,8 +10,8 @@ sys.modules["scipy"] = None  # as if it were not installed
 import numpy as np, pyarrow as pa
 from numba.core import event
 from kgather.udfs import (
-    als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks, metric,
-    preferences, refine, refine_chains, refine_near, refine_reshape, selection, vectors,
+    als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
+    metric, preferences, refine, refine_chains, refine_near, refine_reshape, selection, vectors,
 )
 
 misses = lambda: {

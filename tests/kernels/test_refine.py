@@ -1,13 +1,17 @@
 """Refinement: moves known by hand, and what holds for any partition."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_data import matrix_of, movielens_100k
 from preference_data import made_up_preferences
 
 from kgather.errors import InputError
 from kgather.udfs import bkg, mdav
+from kgather.udfs.filled import filled_scores
 from kgather.udfs.quality import sse
 from kgather.udfs.refine import refine
 
@@ -66,7 +70,7 @@ def test_any_partition_keeps_its_bounds_and_loses_loss(data: st.DataObject) -> N
     assert (refine(vectors, groups, least, threads=2) == found).all()
 
 
-@pytest.mark.parametrize(("n", "k", "share"), [(943, 3, 0.08), (943, 10, 0.12)])
+@pytest.mark.parametrize(("n", "k", "share"), [(943, 3, 0.08), (943, 10, 0.12), (10_000, 3, 0.08)])
 def test_it_loses_far_less_than_mdav(n: int, k: int, share: float) -> None:
     vectors = made_up_preferences(n)
     groups = mdav.gather(vectors, k, leftovers="own")
@@ -74,6 +78,19 @@ def test_it_loses_far_less_than_mdav(n: int, k: int, share: float) -> None:
     assert sse(vectors, found) <= (1 - share) * sse(vectors, groups)
     assert np.bincount(found).min() >= k
     assert np.bincount(found).max() <= 2 * k - 1
+
+
+def test_filled_ratings_of_many_columns(data_dir: Path) -> None:
+    ratings, n_users, n_items = movielens_100k(data_dir)
+    vectors = filled_scores(matrix_of(ratings, n_users, n_items), fill=3.0)
+    groups = mdav.gather(vectors, 10)
+    assert sse(vectors, refine(vectors, groups, 10)) <= 0.96 * sse(vectors, groups)
+
+
+def test_refined_groups_stay_as_they_are() -> None:
+    vectors = made_up_preferences(943)
+    once = refine(vectors, bkg.gather(vectors, 5), 5)
+    assert sse(vectors, refine(vectors, once, 5)) >= 0.98 * sse(vectors, once)
 
 
 @pytest.mark.parametrize("kind", ["equal", "two points", "outlier"])
