@@ -229,6 +229,7 @@ _METHODS: dict[Method, Gather] = {
 # Methods that lower the sum of squares, so that a step which lowers it further is of the same mind. BOKG is none: whom
 # it separates is its meaning.
 _REFINED = frozenset({"bkg", "customized", "bounded_t_means", "mdav"})
+_MANY_PASSES, _MANY_USERS = 20, 20_000
 
 
 def gather(users: Users) -> Groups:
@@ -241,8 +242,9 @@ def gather(users: Users) -> Groups:
     found = _METHODS[options.method](users, options)
     groups = found.groups
     least = _least(users)
-    if options.refine is True or (options.refine == "auto" and options.method in _REFINED):
-        groups = refine(users.vectors, groups, least, threads=options.threads)
+    passes = _passes(options, users.n)
+    if passes:
+        groups = refine(users.vectors, groups, least, passes=passes, threads=options.threads)
     if options.sensitive_l is not None:
         groups = merge_until_diverse(
             users.vectors,
@@ -256,6 +258,15 @@ def gather(users: Users) -> Groups:
     _check_partition(groups, least)
     unchanged = found.unchanged if groups is found.groups else None
     return Groups(groups, found.bins, unchanged)
+
+
+def _passes(options: Gathering, n: int) -> int:
+    """How often groups are refined; the first pass is cheap, and each one after it searches farther."""
+    if options.refine is True:
+        return _MANY_PASSES
+    if options.refine == "auto" and options.method in _REFINED:
+        return _MANY_PASSES if n <= _MANY_USERS else 1
+    return 0
 
 
 def _least(users: Users) -> np.ndarray:
