@@ -293,7 +293,11 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
         counts = _row(
             con, "select read_rows, staged_rows, rejected_rows, users, items from work.int_kgather__checked_input"
         )
-        counts |= _row(con, "select count(*) as groups, max(group_size) as largest_group from marts.kgather__groups")
+        counts |= _row(
+            con,
+            "select count(*) as groups, max(group_size) as largest_group, sum(group_size)::bigint as members "
+            "from marts.kgather__groups",
+        )
         reasons = con.sql(
             "select reason, count(*) from work.int_kgather__rejected_ratings group by reason order by reason"
         ).fetchall()

@@ -324,7 +324,7 @@ def _print(published: Published) -> None:
     counts: dict[str, Any] = dict(published.audit.counts)
     print_checks(published.audit.checks)
     print_line(
-        f"\n{counts['users']:,} users in {counts['groups']:,} groups, {counts['items']:,} items, "
+        f"\n{counts['members']:,} users in {counts['groups']:,} groups, {counts['items']:,} items, "
         f"{counts['staged_rows']:,} ratings ({counts['rejected_rows']:,} rows rejected)."
     )
     for reason, rows in counts["rejected_by_reason"].items():
