@@ -32,6 +32,7 @@ _WIDE = 128  # columns from which on a block is smaller and users near in all of
 _GROUPS_A_BLOCK = 16
 _TIMES = 4  # groups of more than so many times their level are cut before the first pass
 _SWEEPS = 20
+_ROUNDING = 1e-28  # an SSE of a smaller share of the squares is none
 _ENOUGH = 0.01  # a pass that lowers the SSE by no larger share is the last
 
 
@@ -170,7 +171,7 @@ def _effort(turn: int, mean_size: float, d: int) -> tuple[int, int, int, int]:
     if d >= _WIDE:
         users_near, groups_near, longest = 0, 16, 3
     elif mean_size >= 32:
-        users_near, groups_near, longest = 4, 6, 3
+        users_near, groups_near, longest = 4, 6, 3 if mean_size < 64 else 2
     else:
         users_near, groups_near, longest = 4, 4, 4 if mean_size >= 8 else 6
     if turn == 0 and d < _WIDE:
@@ -279,7 +280,7 @@ def _refine_block(
     before = _squares(rows, given, count)
     after = before
     group = given.copy()
-    if 0.0 < before < np.inf:
+    if _ROUNDING * (rows * rows).sum() < before < np.inf:
         room = max(count, b // smallest) + 2
         gaps = all_gaps(rows) if d >= _WIDE else np.empty((0, 0))
         near = np.full((b, users_near + groups_near), -1, dtype=np.int32)

@@ -41,6 +41,7 @@ USER = np.dtype(
 GROUP = np.dtype(
     [
         ("size", np.int64),
+        ("spread", np.float64),  # the mean squared distance of its members to the centroid
         ("stamp", np.int64),  # the last step of a search that has seen it
         ("head", np.int32),  # the member farthest from the centroid, -1 if there is none
         ("level", np.int32),  # the largest `least` of the members
@@ -82,6 +83,17 @@ def gap(left: np.ndarray, i: int, right: np.ndarray, j: int) -> float:
         difference = left[i, a] - right[j, a]
         total += difference * difference
     return total
+
+
+@njit(nogil=True, cache=True)
+def _to_centroid(gaps: np.ndarray, users: np.ndarray, groups: np.ndarray, i: int, g: int) -> float:
+    """The squared distance of user i to the centroid of group g from the distances to its members."""
+    total = 0.0
+    w = groups[g].head
+    for _ in range(groups[g].size):
+        total += gaps[i, w]
+        w = users[w].after
+    return max(0.0, total / groups[g].size - groups[g].spread)
 
 
 @njit(nogil=True, cache=True)
@@ -176,9 +188,11 @@ def settle(block: Block, g: int) -> None:
     groups[g].level, groups[g].holders, groups[g].below = level, holders, below
     for a in range(rows.shape[1]):
         centre[g, a] /= size
+    groups[g].spread = 0.0
     for at in range(size):
         i = members[at]
         users[i].own = gap(rows, i, centre, g)
+        groups[g].spread += users[i].own / size
         users[i].root = np.sqrt(users[i].own)
         users[i].dirty = 1
     _sort(users, members[:size])
@@ -333,7 +347,7 @@ def _best_chain(
                 if groups[g].stamp == stamp:
                     continue
                 groups[g].stamp = stamp
-                to_centre = gap(rows, x, centre, g)
+                to_centre = _to_centroid(gaps, users, groups, x, g) if known else gap(rows, x, centre, g)
                 n = groups[g].size
                 if may_leave:
                     change = so_far + loss + to_centre * n / (n + 1)
@@ -352,7 +366,7 @@ def _best_chain(
                     x_w = gaps[x, w] if known else gap(rows, x, rows, w)
                     cost = entered - own - x_w / n
                     if cost < ceiling and (plain or _replaces(users, groups, x, w, most)):
-                        to_home = gap(rows, w, centre, home)
+                        to_home = _to_centroid(gaps, users, groups, w, home) if known else gap(rows, w, centre, home)
                         change = cost + to_home - own_u
                         reach = root_u + np.sqrt(to_home)
                         if change - reach * reach / size_home < best:
@@ -414,6 +428,10 @@ def descend(block: Block, steps: np.ndarray, nexts: np.ndarray, plain: bool, tin
         changed = False
         for u in range(len(users)):
             if users[u].dirty == 0:
+                continue
+            g = users[u].group
+            if plain and groups[g].spread <= tiny and groups[g].head != u:  # all are equal: one stands for them
+                users[u].dirty = 0
                 continue
             for _ in range(_STAYS):
                 change, length, end, stamp = _best_chain(

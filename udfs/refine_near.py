@@ -104,7 +104,9 @@ def _enter(
         chunk_names = names[start : start + _CHUNK]
         for i in range(len(points)):
             _to_chunk(chunk, points, i, distance)
-            _keep_nearest(distance, chunk_names, order[i], kept, near)
+            first = i * len(chunk_names) // len(points)
+            _keep_nearest(distance, first, len(chunk_names), chunk_names, order[i], kept, near)
+            _keep_nearest(distance, 0, first, chunk_names, order[i], kept, near)
 
 
 @njit(nogil=True, cache=True)
@@ -145,13 +147,15 @@ def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarra
 
 
 @njit(nogil=True, cache=True)
-def _keep_nearest(distance: np.ndarray, names: np.ndarray, user: int, kept: np.ndarray, near: np.ndarray) -> None:
-    """Enters those of the names that are nearer to the user than the farthest of those kept so far; none twice,
+def _keep_nearest(
+    distance: np.ndarray, lo: int, hi: int, names: np.ndarray, user: int, kept: np.ndarray, near: np.ndarray
+) -> None:
+    """Enters those of the names lo..hi that are nearer to the user than the farthest of those kept so far; none twice,
     and not herself.
     """
     limit, at = _farthest(kept, user)
-    for start in range(0, len(names), _GLANCE):
-        stop = min(start + _GLANCE, len(names))
+    for start in range(lo, hi, _GLANCE):
+        stop = min(start + _GLANCE, hi)
         nearer = np.int32(0)
         for j in range(start, stop):  # in vector registers, and nearly always none is
             nearer += np.int32(distance[j] < limit)

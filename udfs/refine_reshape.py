@@ -30,10 +30,11 @@ def reshape(block: Block, tiny: float) -> float:
     pool, distance = np.empty(around * _POOLED, dtype=np.int64), np.empty(around * _POOLED)
     some = np.empty(around, dtype=np.int64)
     quota = np.empty(len(groups), dtype=np.int64)
+    marked = np.zeros(len(users), dtype=np.bool_)
     for u in range(len(users)):
         spare = groups[users[u].group].size > users[u].least > 1
         if spare and block.unused[0] > 0 and leaves(users, groups, u, block.most):
-            total += _make_new(block, u, tiny, pool, distance, some, quota)
+            total += _make_new(block, u, tiny, pool, distance, some, quota, marked)
     return total
 
 
@@ -106,10 +107,12 @@ def _make_new(
     distance: np.ndarray,
     some: np.ndarray,
     quota: np.ndarray,
+    marked: np.ndarray,
 ) -> float:
     """Makes a group of user u and the nearest users that their groups can spare, if that lowers the squares.
 
-    pool, distance, some and quota: scratch of one entry a candidate or group. Returns the change.
+    pool, distance, some and quota: scratch of one entry a candidate or group; marked bool[b]: all False, before and
+    after. Returns the change.
     """
     rows, near, users, groups = block.rows, block.near, block.users, block.groups
     wanted = users[u].least
@@ -147,7 +150,11 @@ def _make_new(
             got += 1
     if got < wanted:
         return 0.0
-    change = _change_of_new(block, taken, some[:count])
+    for w in taken:
+        marked[w] = True
+    change = _change_of_new(block, taken, marked, some[:count])
+    for w in taken:
+        marked[w] = False
     if change >= -tiny:
         return 0.0
     target = unused_number(block)
@@ -161,7 +168,7 @@ def _make_new(
 
 
 @njit(nogil=True, cache=True)
-def _change_of_new(block: Block, taken: np.ndarray, some: np.ndarray) -> float:
+def _change_of_new(block: Block, taken: np.ndarray, marked: np.ndarray, some: np.ndarray) -> float:
     """The change of squares if the taken users leave their groups (which are among some, maybe more than
     once) for one of their own; inf if a group that stays behind would not fit.
     """
@@ -195,7 +202,7 @@ def _change_of_new(block: Block, taken: np.ndarray, some: np.ndarray) -> float:
         level = 0
         i = groups[g].head
         for _ in range(n):
-            if i not in taken:
+            if not marked[i]:
                 level = max(level, users[i].least)
             i = users[i].after
         if not fits(n - gone, level, n, groups[g].level, block.most):

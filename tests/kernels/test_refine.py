@@ -93,6 +93,40 @@ def test_refined_groups_stay_as_they_are() -> None:
     assert sse(vectors, refine(vectors, once, 5)) >= 0.98 * sse(vectors, once)
 
 
+def test_many_blocks_are_the_same_for_any_number_of_threads() -> None:
+    vectors = made_up_preferences(40_000).astype(np.float32)
+    groups = bkg.gather(vectors, 5)
+    one = refine(vectors, groups, 5, passes=2)
+    assert (one == refine(vectors, groups, 5, passes=2, threads=3)).all()
+    assert 5 <= np.bincount(one).min() <= np.bincount(one).max() <= 9
+    # what lies across the borders of the first pass is left to the second
+    assert sse(vectors, one) < 0.95 * sse(vectors, refine(vectors, groups, 5, passes=1))
+
+
+def test_no_passes_leave_the_groups_and_number_them_anew() -> None:
+    assert refine(np.arange(6.0)[:, None], np.array([7, 3, 7, 3, 9, 9]), 2, passes=0).tolist() == [0, 1, 0, 1, 2, 2]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), most=st.integers(3, 9))
+def test_groups_do_not_grow_above_most(seed: int, most: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors, groups = rng.normal(size=(60, 2)), rng.integers(0, 5, 60)
+    groups[:15] = np.repeat(np.arange(5), 3)
+    sizes = np.bincount(refine(vectors, groups, 3, most=most))
+    assert sizes.min() >= 3
+    assert sizes.max() <= max(most, np.bincount(groups).max())
+
+
+@pytest.mark.parametrize("points", [2, 7, 40])
+def test_equal_users_find_each_other(points: int) -> None:
+    # Groups drawn at random of users of few kinds: each kind has enough for groups of its own, of no loss.
+    rng = np.random.default_rng(points)
+    vectors = rng.normal(size=(points, 4))[rng.integers(0, points, 4000)]
+    groups = rng.permutation(4000) // 5
+    assert sse(vectors, refine(vectors, groups, 5)) <= 0.01 * sse(vectors, groups)
+
+
 @pytest.mark.parametrize("kind", ["equal", "two points", "outlier"])
 def test_bad_data_costs_no_more(kind: str) -> None:
     n = 20_000
