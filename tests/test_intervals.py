@@ -71,13 +71,13 @@ def distortion(con: duckdb.DuckDBPyConnection, window: tuple[float, float]) -> f
     ("ratings", "epsilon", "lows", "distortions", "best"),
     [
         ((3, 4, 5, 6, 7, 7, 8, 8), 2, (3, 4, 5, 6), (11, 7, 5, 6), 5),  # table 4
-        ((6, 3, 4, 2), 1, (2, 3, 4, 5), (4, 3, 4, 6), 3),  # table 5, issue 1
-        ((1, 6, 5, 5), 1, (1, 2, 3, 4, 5), (10, 8, 6, 4, 4), 4),  # table 5, issue 2: the lower one of two
-        ((3, 2, 4, 5), 1, (2, 3, 4), (3, 2, 3), 3),  # the group as tables 2 and 3 print it, issue 1
-        ((6, 5, 7, 6), 1, (5, 6), (1, 1), 5),  # issue 2
+        ((6, 3, 4, 2), 1, (2, 3, 4, 5), (4, 3, 4, 6), 3),  # table 5, first item
+        ((1, 6, 5, 5), 1, (1, 2, 3, 4, 5), (10, 8, 6, 4, 4), 4),  # table 5, second item: the lower one of two
+        ((3, 2, 4, 5), 1, (2, 3, 4), (3, 2, 3), 3),  # the group as tables 2 and 3 print it, first item
+        ((6, 5, 7, 6), 1, (5, 6), (1, 1), 5),  # second item
         ((1, 1, 1, 9, 9, 9, 9, 9), 2, (1, 2, 3, 4, 5, 6, 7), (30, 28, 26, 24, 22, 20, 18), 7),
     ],
-    ids=["table 4", "table 5 issue 1", "table 5 issue 2", "printed issue 1", "printed issue 2", "far apart"],
+    ids=["table 4", "table 5 first", "table 5 second", "printed first", "printed second", "far apart"],
 )
 def test_published_windows(
     con: duckdb.DuckDBPyConnection,

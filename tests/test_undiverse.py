@@ -24,7 +24,7 @@ def undiverse(groups: np.ndarray, values: np.ndarray, **asked: object) -> int:
 
 
 def test_the_published_example() -> None:
-    # Issue 4 of Sun and Sun's Table 1(a): t2 and t3 agree, t4 and t5 differ by a standard deviation of 2.
+    # The last column of Sun and Sun's Table 1(a): t2 and t3 agree, t4 and t5 differ by a standard deviation of 2.
     groups, values = np.array([0, 0, 1, 1]), np.array([[1.0], [1.0], [1.0], [5.0]])
     for l, failing in ((2, 1), (2.1, 2)):  # noqa: E741
         assert undiverse(groups, values, sensitive_diversity="deviation", sensitive_l=l, sensitive_c=None) == failing

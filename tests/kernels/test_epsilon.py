@@ -20,7 +20,7 @@ from kgather.udfs.preferences import learn
 
 Row = list[float | None]
 
-TABLE_1 = [[6, 1], [1, 6], [2, 5], [1, None], [2, None]]  # issues 1 and 2: the others are sensitive
+TABLE_1 = [[6, 1], [1, 6], [2, 5], [1, None], [2, None]]  # its first two columns: the others are sensitive
 TABLE_2 = [[3, 6], [2, 5], [4, 7], [5, 6], [1, None], [2, None]]
 
 
