@@ -1,0 +1,1 @@
+"""Looks at a release with the eyes of who made it: what it costs and what attackers get."""
