@@ -1,15 +1,15 @@
 """How Bisecting K-Gather cuts a set of records (X. Chen's thesis, section 3.2, algorithm 1), for the methods built on
 it.
 
-The records of a part are the rows lo:hi of one array, which the kernels reorder; `order` follows, so that it
-says whose row is where. Scratch arrays are handed in, so that no node of the tree allocates any.
+The records of a part are the rows lo:hi of one array, which the kernels reorder (see `reordering`). Scratch arrays
+are handed in, so that no node of the tree allocates any.
 """
 
 import numpy as np
 from numba import njit
 
 from kgather.udfs.hashing import keyed, mix
-from kgather.udfs.selection import kth_smallest
+from kgather.udfs.reordering import bring_smallest, swap
 
 LOPSIDED = 64
 """A side of fewer than 1/64 of the records is lopsided."""
@@ -22,14 +22,17 @@ _SAMPLE = 1024
 
 
 @njit(nogil=True, cache=True)
-def swap(rows: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
-    for a in range(rows.shape[1]):
-        keep = rows[i, a]
-        rows[i, a] = rows[j, a]
-        rows[j, a] = keep
-    keep_order = order[i]
-    order[i] = order[j]
-    order[j] = keep_order
+def put_down(stack: np.ndarray, depth: int, lo: int, border: int, hi: int, lopsided: int) -> int:
+    """Puts both parts of a cut on the stack, int64[STACK, 3], the larger one first; returns the new depth."""
+    first_larger = border - lo > hi - border
+    for part in range(2):
+        if (part == 0) == first_larger:
+            stack[depth, 0], stack[depth, 1] = lo, border
+        else:
+            stack[depth, 0], stack[depth, 1] = border, hi
+        stack[depth, 2] = lopsided
+        depth += 1
+    return depth
 
 
 @njit(nogil=True, cache=True)
@@ -52,41 +55,6 @@ def squared_distances(rows: np.ndarray, lo: int, hi: int, point: np.ndarray, out
             gap = rows[i, a] - point[a]
             total += gap * gap
         out[i] = total
-
-
-@njit(nogil=True, cache=True)
-def bring_smallest(
-    rows: np.ndarray, order: np.ndarray, lo: int, hi: int, count: int, key: np.ndarray, spare: np.ndarray
-) -> None:
-    """Reorders lo:hi so that the `count` records of the smallest key come first; ties fall to the earlier
-    ones.
-
-    key float64[n] holds a number for every record of lo:hi (and is reordered with them), spare float64[n] is
-    scratch. O(hi - lo).
-    """
-    if count <= 0 or count >= hi - lo:
-        return
-    for i in range(lo, hi):
-        spare[i] = key[i]
-    limit = kth_smallest(spare, lo, hi, count - 1)
-    smaller = 0
-    for i in range(lo, hi):
-        if key[i] < limit:
-            smaller += 1
-    equal_left = count - smaller
-    target = lo
-    for i in range(lo, hi):
-        take = key[i] < limit
-        if not take and key[i] == limit and equal_left > 0:
-            equal_left -= 1
-            take = True
-        if take:
-            if i != target:
-                swap(rows, order, i, target)
-                held = key[i]
-                key[i] = key[target]
-                key[target] = held
-            target += 1
 
 
 @njit(nogil=True, cache=True)

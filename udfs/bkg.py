@@ -18,7 +18,7 @@ Two things are added, and neither shows on small or well-behaved data:
 import numpy as np
 from numba import njit
 
-from kgather.udfs.bisection import LOPSIDED, LOPSIDED_MAX, STACK, bisect, fill_up, split_by_farthest
+from kgather.udfs.bisection import LOPSIDED, LOPSIDED_MAX, STACK, bisect, fill_up, put_down, split_by_farthest
 from kgather.udfs.hashing import seed64
 from kgather.udfs.options import seed_number, whole
 from kgather.udfs.vectors import checked_vectors
@@ -73,11 +73,4 @@ def _gather(rows: np.ndarray, order: np.ndarray, k: int, tries: int, seed: np.ui
             border = fill_up(rows, order, lo, border, hi, k, centroid, key, spare)
             if min(border - lo, hi - border) * LOPSIDED < size:
                 lopsided += 1
-        first_larger = border - lo > hi - border
-        for part in range(2):
-            if (part == 0) == first_larger:
-                stack[depth, 0], stack[depth, 1] = lo, border
-            else:
-                stack[depth, 0], stack[depth, 1] = border, hi
-            stack[depth, 2] = lopsided
-            depth += 1
+        depth = put_down(stack, depth, lo, border, hi, lopsided)

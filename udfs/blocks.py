@@ -19,7 +19,7 @@ from numba import njit
 from kgather.errors import InputError
 from kgather.udfs.hashing import keyed
 from kgather.udfs.options import whole
-from kgather.udfs.selection import kth_smallest
+from kgather.udfs.reordering import bring_smallest
 from kgather.udfs.vectors import checked_vectors
 from kgather.udfs.workers import run
 
@@ -163,44 +163,6 @@ def _widest(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _swap(rows: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
-    for a in range(rows.shape[1]):
-        keep = rows[i, a]
-        rows[i, a] = rows[j, a]
-        rows[j, a] = keep
-    keep_order = order[i]
-    order[i] = order[j]
-    order[j] = keep_order
-
-
-@njit(nogil=True, cache=True)
-def _split(
-    rows: np.ndarray, order: np.ndarray, lo: int, border: int, hi: int, key: np.ndarray, spare: np.ndarray
-) -> None:
-    """Moves the border - lo rows of the smallest key to the front of lo:hi; ties fall to the earlier ones."""
-    for i in range(lo, hi):
-        spare[i] = key[i]
-    limit = kth_smallest(spare, lo, hi, border - lo - 1)
-    equal = border - lo
-    for i in range(lo, hi):
-        if key[i] < limit:
-            equal -= 1
-    target = lo
-    for i in range(lo, hi):
-        take = key[i] < limit
-        if not take and key[i] == limit and equal > 0:
-            equal -= 1
-            take = True
-        if take:
-            if i != target:
-                _swap(rows, order, i, target)
-                held = key[i]
-                key[i] = key[target]
-                key[target] = held
-            target += 1
-
-
-@njit(nogil=True, cache=True)
 def cut_rows(rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int, turn: int, edges: np.ndarray) -> int:
     n, d = rows.shape
     direction = np.empty(d)
@@ -233,7 +195,7 @@ def cut_rows(rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int
             for a in range(d):
                 side += rows[i, a] * direction[a]
             key[i] = side
-        _split(rows, order, lo, border, hi, key, spare)
+        bring_smallest(rows, order, lo, hi, border - lo, key, spare)
         stack[depth, 0], stack[depth, 1] = border, hi
         stack[depth + 1, 0], stack[depth + 1, 1] = lo, border
         depth += 2

@@ -26,7 +26,6 @@ from kgather.udfs.bisection import (
     LOPSIDED_MAX,
     STACK,
     bisect,
-    bring_smallest,
     fill_up,
     mean_of,
     split_by_farthest,
@@ -35,6 +34,7 @@ from kgather.udfs.bisection import (
 from kgather.udfs.hashing import seed64
 from kgather.udfs.levels import checked_levels
 from kgather.udfs.options import seed_number, whole
+from kgather.udfs.reordering import bring_smallest
 from kgather.udfs.vectors import checked_vectors
 
 _BATCH = 256  # at most one record in 256 leaves at a time

@@ -31,7 +31,7 @@ import numpy as np
 from numba import njit
 
 from kgather.udfs import bkg
-from kgather.udfs.bisection import LOPSIDED, LOPSIDED_MAX, STACK, bisect
+from kgather.udfs.bisection import LOPSIDED, LOPSIDED_MAX, STACK, bisect, put_down
 from kgather.udfs.customized_search import improve
 from kgather.udfs.customized_start import start
 from kgather.udfs.hashing import keyed, seed64
@@ -164,11 +164,4 @@ def _blocks(rows: np.ndarray, size: np.ndarray, seed: np.uint64, block: np.ndarr
         )
         if min(border - lo, hi - border) * LOPSIDED < hi - lo:
             lopsided += 1
-        first_larger = border - lo > hi - border
-        for part in range(2):
-            if (part == 0) == first_larger:
-                stack[depth, 0], stack[depth, 1] = lo, border
-            else:
-                stack[depth, 0], stack[depth, 1] = border, hi
-            stack[depth, 2] = lopsided
-            depth += 1
+        depth = put_down(stack, depth, lo, border, hi, lopsided)

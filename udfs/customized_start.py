@@ -10,12 +10,13 @@ from kgather.udfs.bisection import (
     LOPSIDED_MAX,
     STACK,
     bisect,
-    bring_smallest,
     fill_up,
     mean_of,
+    put_down,
     split_by_farthest,
     squared_distances,
 )
+from kgather.udfs.reordering import bring_smallest
 
 _BATCH = 256  # of a large part, at most one user in 256 is let go at a time
 _ZERO: Any = np.int64(0)  # where a plain 0 would make numba compile once more
@@ -201,12 +202,5 @@ def start(
             border = _fill_side(rows, order, levels, lo, border, hi, highest, centroid, key, spare)
             if min(border - lo, hi - border) * LOPSIDED < size:
                 lopsided += 1
-        first_larger = border - lo > hi - border
-        for part in range(2):
-            if (part == 0) == first_larger:
-                stack[depth, 0], stack[depth, 1] = lo, border
-            else:
-                stack[depth, 0], stack[depth, 1] = border, hi
-            stack[depth, 2] = lopsided
-            depth += 1
+        depth = put_down(stack, depth, lo, border, hi, lopsided)
     return int(group)

@@ -16,6 +16,7 @@ from numba import njit
 
 from kgather.udfs.artifacts import checked_artifacts
 from kgather.udfs.options import whole
+from kgather.udfs.reordering import swap
 from kgather.udfs.selection import kth_smallest
 from kgather.udfs.workers import run
 
@@ -56,17 +57,6 @@ def gather(table: np.ndarray, k: int, *, categorical: np.ndarray | None = None, 
     groups = np.empty(n, dtype=np.int32)
     groups[order] = np.cumsum(starts, dtype=np.int32) - np.int32(1)
     return groups
-
-
-@njit(nogil=True, cache=True)
-def _swap(rows: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
-    for a in range(rows.shape[1]):
-        keep = rows[i, a]
-        rows[i, a] = rows[j, a]
-        rows[j, a] = keep
-    keep_order = order[i]
-    order[i] = order[j]
-    order[j] = keep_order
 
 
 @njit(nogil=True, cache=True)
@@ -160,7 +150,7 @@ def _split(
             else:
                 j -= 1
                 if i != j:
-                    _swap(rows, order, i, j)
+                    swap(rows, order, i, j)
         closed[depth + 1] = closed[depth]
         first_larger = i - lo > hi - i
         for side in range(2):

@@ -11,14 +11,14 @@ import numpy as np, pyarrow as pa
 from numba.core import event
 from kgather.udfs import (
     als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
-    metric, preferences, refine, refine_chains, refine_near, refine_reshape, selection, vectors,
+    metric, preferences, refine, refine_chains, refine_near, refine_reshape, reordering, selection, vectors,
 )
 
 misses = lambda: {
     f"{module.__name__}.{name}": sum(kernel.stats.cache_misses.values())
     for module in (
         als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
-        metric, refine, refine_chains, refine_near, refine_reshape, selection, vectors,
+        metric, refine, refine_chains, refine_near, refine_reshape, reordering, selection, vectors,
     )
     for name, kernel in vars(module).items()
     if hasattr(kernel, "stats") and sum(kernel.stats.cache_misses.values())

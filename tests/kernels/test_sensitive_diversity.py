@@ -45,20 +45,20 @@ def brute(values: list, kind: str, c: float | None) -> float | None:
 
 
 def test_deviation_of_the_papers_table() -> None:
-    issue_3, issue_4 = column(NULL, NULL, NULL, 5, 6), column(6, 1, 1, 1, 5)
+    column_3, column_4 = column(NULL, NULL, NULL, 5, 6), column(6, 1, 1, 1, 5)
     assert in_one_group([6, 1, 1, 1, 5], "deviation") == pytest.approx(2.227, abs=0.0005)
     assert in_one_group([1, 5], "deviation") == 2.0
     groups = np.array([7, 1, 1, 3, 3])
     # t2 and t3 all say 1; t4 and t5 say 1 and 5: (2, 1, 2) holds for these only; t1 is alone
-    assert least_diversity(groups[1:3], issue_4[1:3], kind="deviation") == [0.0]
-    assert least_diversity(groups[3:], np.hstack([issue_3, issue_4])[3:], kind="deviation").tolist() == [0.5, 2.0]
+    assert least_diversity(groups[1:3], column_4[1:3], kind="deviation") == [0.0]
+    assert least_diversity(groups[3:], np.hstack([column_3, column_4])[3:], kind="deviation").tolist() == [0.5, 2.0]
     # t1 and {t2, t3} fail and become one, whose deviation is 2.357
     near = np.array([[5.0], [6.0], [6.0], [1.0], [1.0]])
-    merged = merge_until_diverse(near, groups, issue_4, kind="deviation", l=2)
+    merged = merge_until_diverse(near, groups, column_4, kind="deviation", l=2)
     assert merged.tolist() in ([0, 0, 0, 1, 1], [1, 1, 1, 0, 0])
     with pytest.raises(InputError, match=r"standard deviation of all users together allows l = 2\.227 at most"):
-        merge_until_diverse(near, groups, issue_4, kind="deviation", l=2.3)
-    assert merge_until_diverse(near, groups, issue_4, kind="deviation", l=2.227).tolist() == [0] * 5
+        merge_until_diverse(near, groups, column_4, kind="deviation", l=2.3)
+    assert merge_until_diverse(near, groups, column_4, kind="deviation", l=2.227).tolist() == [0] * 5
 
 
 def test_a_null_does_not_widen_the_deviation() -> None:
