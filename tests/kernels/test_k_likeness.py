@@ -1,7 +1,5 @@
 """k-Likeness: the paper's example, the algorithm as written, real data, and bad data."""
 
-import time
-
 import numpy as np
 import pytest
 from artifact_data import (
@@ -89,36 +87,6 @@ def test_same_as_the_algorithm_on_real_numbers(seed: int) -> None:
     assert np.array_equal(gather(table, k, categorical=categorical), _by_the_book(table, categorical, k)[0])
 
 
-def test_order_of_rows_and_threads_do_not_matter() -> None:
-    rng = np.random.default_rng(3)
-    table = rng.permutation(np.unique(rng.integers(0, 6, (600, 5)).astype(float), axis=0))
-    groups = gather(table, 4)
-    shuffled = rng.permutation(len(table))
-    assert np.array_equal(groups[shuffled], gather(table[shuffled], 4))
-    for threads in (2, 3, 8):
-        assert np.array_equal(groups, gather(table, 4, threads=threads))
-
-
-def test_columns_without_a_category_are_compared() -> None:
-    # with no categorical column the distance must not vanish in an empty block of them
-    rng = np.random.default_rng(0)
-    table = rng.permutation(np.repeat([[0.0, 1.0], [50.0, 2.0], [0.0, 90.0]], 5, axis=0))
-    for categorical in (None, np.zeros(2, dtype=bool)):
-        groups = gather(table, 5, categorical=categorical)
-        assert all(len(np.unique(table[groups == group], axis=0)) == 1 for group in range(3))
-
-
-@pytest.mark.parametrize("values", [np.nan, 0.0, 3.5, -1.0])
-@pytest.mark.parametrize("categorical", [False, True])
-def test_columns_that_say_nothing(values: float, categorical: bool) -> None:
-    table = np.full((23, 2), values)
-    assert np.bincount(gather(table, 5, categorical=[categorical, categorical])).tolist() == [8, 5, 5, 5]
-    # beside one that does say something they change nothing
-    varied = np.column_stack([table, np.arange(23) % 7])
-    alone = gather(varied[:, 2:], 5)
-    assert np.array_equal(alone, gather(varied, 5, categorical=[categorical, categorical, False]))
-
-
 def test_categories_are_equal_or_not() -> None:
     # 1, 2 and 1000 are all 1 apart: the second column decides, until 7 and 8 join the class with their like
     table = np.array([[1, 0.0], [2, 0.4], [1000, 0.2], [3, 0.1], [0, 0.3], [0, 9], [0, 9], [0, 9]])
@@ -161,30 +129,3 @@ def test_record_scans_are_k_times_fewer_than_those_of_k_member(data_dir) -> None
     artifacts = checked_artifacts(top_ten(data_dir), 5)
     measured = k_likeness._classes(coded_rows(artifacts, by_width=False), 5)[1]
     assert 0 < measured < 0.6 * record_scans(n, 5)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100, 1000])
-def test_k_of_one_and_sizes_at_the_borders(n: int) -> None:
-    table = np.random.default_rng(n).integers(0, 9, (n, 2))
-    assert sorted(gather(table, 1)) == list(range(n))
-    for k in (n, (n + 1) // 2, (n + 2) // 3, max(n // 3, 1)):
-        check_partition(gather(table, k), n, k)
-
-
-BAD = {
-    "equal": lambda n, _: np.ones((n, 3)),
-    "all blank": lambda n, _: np.full((n, 3), np.nan),
-    "nine tenths equal": lambda n, rng: np.where(rng.random((n, 1)) < 0.995, 3, rng.integers(0, 6, (n, 3))),
-    "seven rows": lambda n, rng: rng.integers(0, 6, (7, 3))[rng.integers(0, 7, n)],
-    "far outliers": lambda n, rng: np.where(np.arange(n) < 300, 1e6 * rng.random(n), 0)[:, None],
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_equal_rows_cost_nothing(name: str) -> None:
-    # No claim of speed: 4 x 10^10 distances would take minutes.
-    n = 400_000
-    table = BAD[name](n, np.random.default_rng(0)).astype(np.float64)
-    start = time.perf_counter()
-    check_partition(gather(table, 2), n, 2)
-    assert time.perf_counter() - start < 60

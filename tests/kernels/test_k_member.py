@@ -1,8 +1,5 @@
 """k-Member: the paper's example, the algorithm as written, real data, and bad data."""
 
-import math
-import time
-
 import numpy as np
 import pytest
 from artifact_data import (
@@ -128,36 +125,6 @@ def test_same_over_many_blocks_of_rows(seed: int) -> None:
     assert same_up_to_equal_rows(table, groups, expected)
 
 
-def test_order_of_rows_and_threads_do_not_matter() -> None:
-    rng = np.random.default_rng(3)
-    table = rng.permutation(np.unique(rng.integers(0, 6, (600, 5)).astype(float), axis=0))
-    groups = gather(table, 4)
-    shuffled = rng.permutation(len(table))
-    assert np.array_equal(groups[shuffled], gather(table[shuffled], 4))
-    for threads in (2, 3, 8):
-        assert np.array_equal(groups, gather(table, 4, threads=threads))
-
-
-def test_columns_without_a_category_are_compared() -> None:
-    # with no categorical column the distance must not vanish in an empty block of them
-    rng = np.random.default_rng(0)
-    table = rng.permutation(np.repeat([[0.0, 1.0], [50.0, 2.0], [0.0, 90.0]], 5, axis=0))
-    for categorical in (None, np.zeros(2, dtype=bool)):
-        groups = gather(table, 5, categorical=categorical)
-        assert all(len(np.unique(table[groups == group], axis=0)) == 1 for group in range(3))
-
-
-@pytest.mark.parametrize("values", [np.nan, 0.0, 3.5, -1.0])
-@pytest.mark.parametrize("categorical", [False, True])
-def test_columns_that_say_nothing(values: float, categorical: bool) -> None:
-    table = np.full((23, 2), values)
-    assert np.bincount(gather(table, 5, categorical=[categorical, categorical])).tolist() == [8, 5, 5, 5]
-    # beside one that does say something they change nothing
-    varied = np.column_stack([table, np.arange(23) % 7])
-    alone = gather(varied[:, 2:], 5)
-    assert np.array_equal(alone, gather(varied, 5, categorical=[categorical, categorical, False]))
-
-
 def test_categories_are_equal_or_not() -> None:
     # the codes 1, 2 and 1000 are all the same apart, and not rated is one of them
     table = np.array([[1.0], [2], [1000], [np.nan]] * 3)
@@ -195,30 +162,3 @@ def test_most_blocks_are_left_out() -> None:
     table = np.random.default_rng(0).integers(0, 6, (20_000, 4)) + np.arange(20_000)[:, None] // 200
     rows = coded_rows(checked_artifacts(table, 10), by_width=True)
     assert k_member._classes(rows, 10)[1] < 0.3 * record_scans(20_000, 10)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100, 1000])
-def test_k_of_one_and_sizes_at_the_borders(n: int) -> None:
-    table = np.random.default_rng(n).integers(0, 9, (n, 2))
-    assert sorted(gather(table, 1)) == list(range(n))
-    for k in (n, (n + 1) // 2, (n + 2) // 3, max(n // 3, 1)):
-        assert len(check_partition(gather(table, k), n, k)) == math.floor(n / k)
-
-
-BAD = {
-    "equal": lambda n, _: np.ones((n, 3)),
-    "all blank": lambda n, _: np.full((n, 3), np.nan),
-    "nearly all equal": lambda n, rng: np.where(rng.random((n, 1)) < 0.995, 3, rng.integers(0, 6, (n, 3))),
-    "seven rows": lambda n, rng: rng.integers(0, 6, (7, 3))[rng.integers(0, 7, n)],
-    "far outliers": lambda n, rng: np.where(np.arange(n) < 300, 1e6 * rng.random(n), 0)[:, None],
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_equal_rows_cost_nothing(name: str) -> None:
-    # No claim of speed: 8 x 10^10 records to look at would take minutes.
-    n = 400_000
-    table = BAD[name](n, np.random.default_rng(0)).astype(np.float64)
-    start = time.perf_counter()
-    check_partition(gather(table, 2), n, 2)
-    assert time.perf_counter() - start < 60
