@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-methods bench-loss bench-mondrian clean
+.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-methods bench-loss bench-mondrian bench-satisfaction bench-verification clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,13 @@ bench-loss: bench-setup  ## the loss of groups against the rivals': benchmarks/l
 
 bench-mondrian: bench-setup  ## Mondrian against anonypy: benchmarks/mondrian.py
 	$(BIN)/python benchmarks/mondrian.py
+
+bench-satisfaction: bench-setup  ## who is near whom, against the paper's ways: benchmarks/satisfaction.py
+	$(BIN)/python benchmarks/satisfaction.py
+
+bench-verification: bench-setup  ## checking models against pycanon: benchmarks/verification.py
+	$(BIN)/python -m pip install --quiet --no-deps pycanon
+	$(BIN)/python benchmarks/verification.py
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

@@ -18,6 +18,8 @@ import duckdb
 import numpy as np
 from harness import RESULTS, machine
 
+from kgather.attacks import run
+from kgather.evaluation.evidence import read_evidence
 from kgather.loaders import LoadOptions, load
 from kgather.publish import publish
 from kgather.settings import PublishSettings
@@ -78,7 +80,8 @@ def measure(train: Path, held_out: list[tuple], folder: Path, choice: dict) -> M
         con.execute(f"attach '{folder}/release/release.duckdb' as release (read_only)")
         secret = dict(con.sql("select user_id, group_id from work.int_kgather__groups").fetchall())
         cells = con.sql("select group_id, item_id, rating from release.kgather__ratings").fetchall()
-        ratings = con.sql("select user_id, item_id, rating from work.stg_kgather__ratings order by all").fetchall()
+        evidence = read_evidence(con, "work", "release", published.audit.parameters)
+    attacked = run(evidence, known=KNOWN, targets=ATTACKED, attacks=["distance"], original_too=False)
     group_code = {group: code for code, group in enumerate(sorted(set(secret.values())))}
     item_code = {item: code for code, item in enumerate(sorted({item for _, item, _ in cells}))}
     table = np.full((len(group_code), len(item_code)), np.nan)
@@ -89,32 +92,13 @@ def measure(train: Path, held_out: list[tuple], folder: Path, choice: dict) -> M
         if user in secret and item in item_code:
             errors.append(abs(table[group_code[secret[user]], item_code[item]] - rating))
     found = ~np.isnan(errors)
-    rated: dict[object, list[tuple[int, float]]] = {}
-    for user, item, rating in ratings:
-        rated.setdefault(user, []).append((item_code.get(item, -1), rating))
     return Measured(
         mae=float(np.mean(np.array(errors)[found])),
         covered=float(found.sum() / len(held_out)),
-        right_group=tuple(_attack(table, rated, secret, group_code, known) for known in KNOWN),
+        right_group=tuple(result.group.value for result in attacked.results if result.group),
         chance=1 / len(group_code),
         groups=published.audit.counts["groups"],
     )
-
-
-def _attack(table: np.ndarray, rated: dict, secret: dict, group_code: dict, known: int) -> float:
-    """How often the nearest group, over the items known and shown, is the user's; a group that lacks one is far."""
-    rng = np.random.default_rng(known)
-    users = [user for user, items in sorted(rated.items()) if len(items) >= known]
-    hits = []
-    for index in rng.choice(len(users), min(ATTACKED, len(users)), replace=False):
-        user = users[index]
-        chosen = [rated[user][i] for i in rng.choice(len(rated[user]), known, replace=False)]
-        items = np.array([item for item, _ in chosen])
-        gaps = np.abs(table[:, items] - np.array([rating for _, rating in chosen]))
-        distance = np.where(np.isnan(gaps), 4.0, gaps).sum(axis=1)
-        best = np.flatnonzero(distance == distance.min())
-        hits.append((group_code[secret[user]] in best) / len(best))
-    return float(np.mean(hits))
 
 
 def main() -> None:

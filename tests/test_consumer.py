@@ -130,7 +130,7 @@ def outcomes(shop: Shop, checkout: Path, started: Path, tmp_path_factory: pytest
 
     commands = {
         "test": (str(shop.folder), ["test"]),
-        "k_too_large": with_vars(k=50),
+        "k_too_large": with_vars(k=50, wanted_l=6, wanted_t=0.7),
         "no_ratings": with_vars(ratings=None),
         "wrong_values": with_vars(k=0, method="nonsense", scale=[5, 1]),
         "text_items": (
@@ -211,6 +211,7 @@ def test_the_release_holds_the_marts_in_the_contracts_types(shop: Shop) -> None:
             ("measured", "BIGINT"),
             ("passed", "BOOLEAN"),
         ],
+        "kgather__metrics": [("metric", "VARCHAR"), ("value", "DOUBLE")],
     }
 
 
@@ -273,6 +274,26 @@ def test_k_beyond_the_users_is_refused_with_both_numbers(outcomes: dict[str, Out
 def test_k_anonymous_fails_on_any_relation_that_is_not(outcomes: dict[str, Outcome]) -> None:
     # Of the visitors every class has 5 members, those with a null too: no two more than 50.
     assert "FAIL 1 visitors_is_k_anonymous" in outcomes["k_too_large"].output
+
+
+# How many rows each test returns. Both of the columns have values, or null, with 5 rows and with 10.
+FAILURES = {
+    "visitors_is_l_diverse": 1,
+    "visitors_is_t_close": 1,
+    "visitors_is_alpha_k_anonymous": 1,
+    "districts_have_enough_visitors": 1,
+    "visitors_has_no_risk_query_conditions": 4,
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_privacy_models_of_any_relation(outcomes: dict[str, Outcome], name: str) -> None:
+    assert f"PASS {name}" in outcomes["test"].output
+    assert f"FAIL {FAILURES[name]} {name}" in outcomes["k_too_large"].output
+
+
+def test_privacy_models_with_dbts_own_filter(outcomes: dict[str, Outcome]) -> None:
+    assert "PASS visitors_with_a_district_is_recursively_l_diverse" in outcomes["test"].output
 
 
 def test_missing_ratings_are_asked_for(outcomes: dict[str, Outcome]) -> None:

@@ -143,11 +143,16 @@ def _checked(cells: Cells, n_groups: int, matrix: RatingMatrix) -> Cells:
     return checked[0], checked[1]
 
 
-def _refuse_too_many(matrix: RatingMatrix, wanted: np.ndarray, b: int, max_sets: int) -> None:
-    """Raises InputError if the users rated more than `max_sets` sets of b of the items."""
+def number_of_sets(matrix: RatingMatrix, wanted: np.ndarray, b: int) -> int:
+    """How many sets of b of the wanted items, bool[n_items], the users rated, summed over users. O(nnz)."""
     before = np.concatenate([[0], np.cumsum(wanted[matrix.items])])
     rated, users = np.unique(np.diff(before[matrix.indptr]), return_counts=True)
-    sets = sum(comb(int(n), b) * int(count) for n, count in zip(rated, users, strict=True))
+    return sum(comb(int(n), b) * int(count) for n, count in zip(rated, users, strict=True))
+
+
+def _refuse_too_many(matrix: RatingMatrix, wanted: np.ndarray, b: int, max_sets: int) -> None:
+    """Raises InputError if the users rated more than `max_sets` sets of b of the items."""
+    sets = number_of_sets(matrix, wanted, b)
     if sets > max_sets:
         msg = (
             f"(b, l)-diversity with b = {b} would have to look at {sets} sets of items, more than {max_sets}: "
@@ -157,7 +162,7 @@ def _refuse_too_many(matrix: RatingMatrix, wanted: np.ndarray, b: int, max_sets:
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _ones(word: np.uint64) -> int:
+def ones(word: np.uint64) -> int:
     """How many bits are set (becomes one instruction)."""
     word = word - ((word >> _S1) & _P1)
     word = (word & _P2) + ((word >> _S2) & _P2)
@@ -264,7 +269,7 @@ def _missing(cover: np.ndarray, n_groups: int) -> np.ndarray:
     for i in range(len(cover)):
         missing[i] = n_groups
         for w in range(cover.shape[1]):
-            missing[i] -= _ones(cover[i, w])
+            missing[i] -= ones(cover[i, w])
     return missing
 
 
@@ -274,7 +279,7 @@ def _differences(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.
     total = 0
     for i in range(len(after)):
         for w in range(after.shape[1]):
-            total += _ones(after[i, w] & ~before[i, w])
+            total += ones(after[i, w] & ~before[i, w])
     groups, items = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.int32)
     at = 0
     for i in range(len(after)):
@@ -282,7 +287,7 @@ def _differences(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.
             new = after[i, w] & ~before[i, w]
             while new:
                 lowest = new & (~new + _ONE)
-                groups[at], items[at] = 64 * w + _ones(lowest - _ONE), i
+                groups[at], items[at] = 64 * w + ones(lowest - _ONE), i
                 at += 1
                 new ^= lowest
     return groups, items
@@ -308,13 +313,13 @@ def _complete(cover: np.ndarray, missing: np.ndarray, i: int, j: int, k: int, ne
     words = cover.shape[1]
     total = 0
     for w in range(words):
-        total += _ones(_missing_one(cover, i, j, k, w))
+        total += ones(_missing_one(cover, i, j, k, w))
     while need > 0:
         state = mix(state)
         before = np.int64(state % np.uint64(total))  # so many of them come before the one drawn
         for w in range(words):
             found = _missing_one(cover, i, j, k, w)
-            here = _ones(found)
+            here = ones(found)
             if before >= here:
                 before -= here
                 continue
@@ -407,7 +412,7 @@ def _pairs(
             for q in range(max(p + 1, first), n):
                 count = 0
                 for w in range(words):
-                    count += _ones(own_cover[p, w] & own_cover[q, w])
+                    count += ones(own_cover[p, w] & own_cover[q, w])
                     if count >= least:
                         break
                 if count < least:
@@ -438,13 +443,13 @@ def _triples(
                 shared = 0
                 for w in range(words):
                     both[w] = own_cover[p, w] & own_cover[q, w]
-                    shared += _ones(both[w])
+                    shared += ones(both[w])
                 # an item that fewer groups miss than the pair can spare completes no failing set
                 first = _first_above(own_missing, n, shared - least)
                 for r in range(max(q + 1, first), n):
                     count = 0
                     for w in range(words):
-                        count += _ones(both[w] & own_cover[r, w])
+                        count += ones(both[w] & own_cover[r, w])
                         if count >= least:
                             break
                     if count < least:

@@ -24,6 +24,7 @@
     'single_rater': ['pad', 'drop', 'keep'],
     'generalize': ['auto', 'ndgh', 'dgh', 'none'],
     'noise_clip': [true, false],
+    'metrics': ['auto', 'all', 'none'],
     'i_know_this_is_not_anonymous': [true, false],
     'item_id_type': ['bigint', 'varchar'],
   } %}

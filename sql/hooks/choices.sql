@@ -49,3 +49,17 @@
 {% macro has_sensitive() %}
   {{ return(var('sensitive_l') is not none) }}
 {% endmacro %}
+
+{#-
+Which metrics kgather__metrics holds: none, classes (what the groups alone tell) or all; what reads every rating is left
+out of large inputs where the var metrics is auto. checked_input: its relation, which must be built before.
+-#}
+{% macro metrics_wanted(checked_input) %}
+  {%- set most = 20000000 -%}
+  {#- What is compiled only has not been built. -#}
+  {%- if var('metrics') == 'auto' and execute and load_relation(checked_input) is not none -%}
+    {%- set ratings = run_query("select staged_rows from " ~ checked_input).rows[0][0] -%}
+    {%- do return("all" if ratings <= most else "classes") -%}
+  {%- endif -%}
+  {%- do return("none" if var('metrics') == 'none' else "all") -%}
+{% endmacro %}

@@ -21,4 +21,18 @@
   {{ kgather.ddl__kg_clip_to_intervals() }}
   {{ kgather.ddl__kg_gaussian_noise() }}
   {{ kgather.ddl__kg_expand() }}
+  {{ kgather.ddl__kg_quoted() }}
+  {{ kgather.ddl__kg_class_sizes() }}
+  {{ kgather.ddl__kg_frequencies() }}
+  {{ kgather.ddl__kg_l_diversity() }}
+  {{ kgather.ddl__kg_alpha() }}
+  {{ kgather.ddl__kg_t_closeness() }}
+  {{ kgather.ddl__kg_risk_conditions() }}
+  {{ kgather.ddl__kg_discernibility() }}
+  {{ kgather.ddl__kg_average_class_size() }}
+  {{ kgather.ddl__kg_generalized_information_loss() }}
+  {{ kgather.ddl__kg_shown_errors() }}
+  {{ kgather.ddl__kg_coverage() }}
+  {{ kgather.ddl__kg_entries_added() }}
+  {{ kgather.ddl__kg_popularity_kept() }}
 {% endmacro %}

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import duckdb
 
 from kgather import pipeline
 from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError, StoppedError
+from kgather.evaluation.named import described
 from kgather.loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes
 from kgather.release import Audit, Check, put_in_place, write_release
 from kgather.settings import PublishSettings
@@ -85,6 +86,9 @@ def publish(
             settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
             _build(workspace, settings, loaded, verbose=verbose, report=report)
             audit = _audit(workspace, settings)
+            report("attack", 0, 1)
+            audit = _attacked(workspace, audit)
+            report("attack", 1, 1)
             report("write", 0, 1)
             finished = _write(workspace, audit, umask)
             kept = _keep(workspace, keep_work) if keep_work is not None else None
@@ -304,6 +308,10 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
         scale = _row(
             con, "select scale_min as min, scale_max as max, scale_step as step, declared from work.int_kgather__scale"
         )
+        metrics = described(con.sql("select metric, value from marts.kgather__metrics").fetchall())
+        sizes = con.sql(
+            "select group_size, count(*) from marts.kgather__groups group by group_size order by group_size"
+        ).fetchall()
     return Audit(
         parameters=settings.model_dump(
             include={
@@ -318,7 +326,26 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
         counts=counts | {"rejected_by_reason": dict(reasons)},
         scale=scale,
         checks=tuple(Check(*check) for check in checks),
+        metrics=tuple(asdict(metric) for metric in metrics),
+        group_sizes=tuple({"size": size, "groups": groups} for size, groups in sizes),
     )  # fmt: skip
+
+
+def _attacked(workspace: pipeline.Workspace, audit: Audit) -> Audit:
+    """Add what quick attackers get, measured with the secret map while it is there."""
+    if not audit.passed:
+        return audit
+    # Imported here: it brings the kernels, which take seconds to load.
+    from kgather import attacks
+    from kgather.evaluation.evidence import read_evidence
+
+    with duckdb.connect() as con:
+        con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
+        con.execute(f"set temp_directory = {literal(workspace.spill)}")
+        con.execute(f"attach {literal(workspace.work_database)} as work (read_only)")
+        con.execute(f"attach {literal(workspace.marts_database)} as marts (read_only)")
+        evidence = read_evidence(con, "work", "marts", audit.parameters)
+    return replace(audit, attacks=attacks.quick(evidence).as_dict())
 
 
 def _row(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:

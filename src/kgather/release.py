@@ -17,6 +17,7 @@ from kgather.sql_text import literal
 
 DATABASE = "release.duckdb"
 AUDIT = "audit.json"
+REPORT = "report.html"
 
 # Mart, the columns that order it, and its file. What a release does not have is left out.
 _RELATIONS = {
@@ -87,19 +88,26 @@ class Check:
     """One line of an audit: what was checked, what was promised (None: nothing), what was measured."""
 
     check: str
-    promised: int | None
-    measured: int
+    promised: float | None  # counts are int
+    measured: float
     passed: bool
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What a release says of itself, as audit.json holds it."""
+    """What a release says of itself, as audit.json holds it.
+
+    metrics: what it cost. attacks: what quick attackers get, None where nothing was tried. group_sizes: rows of size
+    and groups.
+    """
 
     parameters: Mapping[str, Any]
     counts: Mapping[str, Any]
     scale: Mapping[str, Any]
     checks: tuple[Check, ...]
+    metrics: tuple[Mapping[str, Any], ...] = ()
+    attacks: Mapping[str, Any] | None = None
+    group_sizes: tuple[Mapping[str, int], ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -115,6 +123,9 @@ class Audit:
             "scale": dict(self.scale),
             "checks": [asdict(check) for check in self.checks],
             "not_promised": not_promised(self.parameters),
+            "metrics": list(self.metrics),
+            "attacks": self.attacks,
+            "group_sizes": list(self.group_sizes),
         }
 
 
@@ -142,11 +153,16 @@ def write_release(folder: Path, marts_database: Path, audit: Audit) -> None:
         if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
             con.execute(_USER_RATINGS)
         con.execute("create table kgather__audit as from marts.kgather__audit")
+        con.execute("create table kgather__metrics as from marts.kgather__metrics")
         con.execute("checkpoint release")
         con.execute("use memory")
         con.execute("detach release")
     said = audit.as_dict() | {"files": {file: _sha256(folder / file) for file in [*files, DATABASE]}}
     (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    # Imported here: drawing takes a second to load, and only this needs it.
+    from kgather.report import render
+
+    (folder / REPORT).write_text(render(said), encoding="utf-8")
 
 
 def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:

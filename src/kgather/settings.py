@@ -54,6 +54,7 @@ class PublishSettings(BaseModel):
     hierarchy: str | list[list[list[float]]] = "halves"
     noise_sigma: float = Field(1, ge=0, allow_inf_nan=False)
     noise_clip: bool = True
+    metrics: Literal["auto", "all", "none"] = "auto"
     i_know_this_is_not_anonymous: bool = False
     scale: tuple[float, float] | tuple[float, float, float] | None = None
     not_rated: float | None = None

@@ -463,6 +463,7 @@ def test_python_and_sql_trim_alike(text: str) -> None:
 
 @SLOW
 @given(text=st.one_of(st.integers().map(str), st.text(st.sampled_from("0123-+ .e_"), max_size=6)))
+@example(text="1e1000")
 def test_python_and_sql_read_ids_and_numbers_alike(text: str) -> None:
     with duckdb.connect() as con:
         sql = (

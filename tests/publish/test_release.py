@@ -43,6 +43,7 @@ def test_files_and_columns(released: Published) -> None:
         "members.parquet",
         "ratings.parquet",
         "release.duckdb",
+        "report.html",
     ]
     columns = {
         name: [(field.name, str(field.type)) for field in pq.read_schema(released.folder / f"{name}.parquet")]
@@ -90,6 +91,7 @@ def test_database_holds_the_marts_and_nothing_else(released: Published) -> None:
             ("kgather__audit", "BASE TABLE"),
             ("kgather__groups", "BASE TABLE"),
             ("kgather__members", "BASE TABLE"),
+            ("kgather__metrics", "BASE TABLE"),
             ("kgather__ratings", "BASE TABLE"),
             ("kgather__user_ratings", "VIEW"),
         ]
@@ -250,13 +252,38 @@ def test_low_rank_says_the_same_in_vectors(publish_to, released: Published, samp
     assert sorted(cells.values()) == pytest.approx(in_full, abs=1e-4)
 
 
+def test_the_audit_says_what_it_cost_and_what_attackers_get(released: Published) -> None:
+    said = json.loads((released.folder / "audit.json").read_text(encoding="utf-8"))
+    metrics = {metric["metric"]: metric["value"] for metric in said["metrics"]}
+    assert 0 < metrics["mean_absolute_error"] < metrics["root_mean_square_error"] < 4.5
+    sizes = {row["size"]: row["groups"] for row in said["group_sizes"]}
+    assert min(sizes) >= 5
+    assert sum(size * groups for size, groups in sizes.items()) == 240
+    assert metrics["discernibility"] == pytest.approx(sum(size**2 * n for size, n in sizes.items()), rel=1e-3)
+    attacks = said["attacks"]["results"]
+    assert {"scoring", "distance", "label", "disclosure"} == {result["attack"] for result in attacks}
+    # Who names a group of k names the person in one of k cases.
+    assert all(result["user"]["value"] <= 1 / 5 for result in attacks if result["user"])
+    with duckdb.connect(released.folder / "release.duckdb", read_only=True) as con:
+        assert dict(con.sql("from kgather__metrics").fetchall()) == metrics
+
+
+def test_the_report_is_about_this_release(released: Published) -> None:
+    page = (released.folder / "report.html").read_text(encoding="utf-8")
+    assert "240" in page
+    assert "k-anonymity: users in the smallest group" in page
+    said = json.loads((released.folder / "audit.json").read_text(encoding="utf-8"))
+    assert all(checksum in page for checksum in said["files"].values())
+
+
 def test_vectors_are_verified_too(publish_to, sample: Path) -> None:
     folder = publish_to(sample, k=5, cells="low_rank").folder
     assert all(check.passed for check in verify_release(folder, 5))
     items = pq.read_table(folder / "item_vectors.parquet")
     pq.write_table(items.slice(1), folder / "item_vectors.parquet")
     assert [check.check for check in verify_release(folder, 5) if not check.passed] == [
-        "rows in which item_vectors.parquet and release.duckdb differ"
+        "rows in which item_vectors.parquet and release.duckdb differ",
+        "files that are not those of the checksums in audit.json: item_vectors.parquet",
     ]
 
 

@@ -45,10 +45,15 @@ def print_checks(checks: Sequence[Check]) -> None:
     table.add_column("measured", justify="right")
     table.add_column("", justify="left")
     for check in checks:
-        promised = "-" if check.promised is None else f"{check.promised:,}"
+        promised = "-" if check.promised is None else _number(check.promised)
         verdict = "" if check.promised is None else "ok" if check.passed else "NOT KEPT"
-        table.add_row(check.check, promised, f"{check.measured:,}", verdict)
+        table.add_row(check.check, promised, _number(check.measured), verdict)
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def _number(value: float) -> str:
+    """A count in full, a measure in six significant digits."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
 class StageProgress(AbstractContextManager["StageProgress"]):
@@ -58,6 +63,7 @@ class StageProgress(AbstractContextManager["StageProgress"]):
         "load": "reading the input",
         "dbt": "building models, running tests",
         "preferences": "learning preferences",
+        "attack": "attacking the release",
         "write": "writing the release",
     }
 

@@ -217,11 +217,8 @@ def _generalized(
             continue
         cell = identifier(name)
         # Who rated the item gave one of the values that are not 0; what a range leaves open stays open.
-        bounds = (
-            (f"list_min(list_filter({cell}, lambda kg_v: kg_v <> 0))", f"list_max({cell})")
-            if kind.id == "list"
-            else (f"{cell}.low", f"{cell}.high")
-        )
+        rated = f"list_filter({cell}, lambda kg_v: kg_v <> 0)"
+        bounds = (f"list_min({rated})", f"list_max({rated})") if kind.id == "list" else (f"{cell}.low", f"{cell}.high")
         groups, low, high = _columns(
             con,
             f"select group_id, any_value({bounds[0]}) as low, any_value({bounds[1]}) as high from {relation} "

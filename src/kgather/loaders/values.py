@@ -1,5 +1,6 @@
 """Reading ids, ratings and times from texts, in SQL for all rows and in Python for a sample."""
 
+import math
 import re
 from typing import Literal
 
@@ -82,7 +83,9 @@ def rating_sql(expression: str, *, decimal_comma: bool = False) -> str:
 def is_number(text: str, *, decimal_comma: bool = False) -> bool:
     """Whether a text is a finite number, as `rating_sql` reads it."""
     text = text.strip()
-    return bool(_NUMBER.fullmatch(text) or (decimal_comma and re.fullmatch(_COMMA_NUMBER, text)))
+    if not (_NUMBER.fullmatch(text) or (decimal_comma and re.fullmatch(_COMMA_NUMBER, text))):
+        return False
+    return math.isfinite(float(text.replace(",", ".")))  # 1e400 is not
 
 
 def rating_problem_sql(number: str) -> str:

@@ -1,0 +1,105 @@
+"""What attacks find: rates with intervals, one result for each attack, and the report of all."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+_Z = 1.959963984540054  # 95% of a normal distribution lie within
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of the targets, 0..1, with a 95% Wilson interval over them."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, credits: np.ndarray, targets: int) -> Self | None:
+        """The mean of credits float64[draws], each 0..1, in an interval for `targets` people; None where nobody is.
+
+        Several draws of one user count as one observation, so the interval is rather too wide than too narrow.
+        """
+        if targets == 0 or len(credits) == 0:
+            return None
+        value = min(max(float(np.mean(credits)), 0.0), 1.0)
+        spread = _Z * _Z / targets
+        middle = (value + spread / 2) / (1 + spread)
+        half = _Z / (1 + spread) * math.sqrt(value * (1 - value) / targets + spread / (4 * targets))
+        return cls(value, min(max(middle - half, 0.0), value), max(min(middle + half, 1.0), value))
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What one attack with one amount of knowledge finds.
+
+    targets: people attacked; left_out: those who have too few ratings for it. user: the chance that the attacker's
+    guess is the target; group: that it is somebody of the target's group. matched: how often the attacker believes to
+    have found somebody; wrong_among_matched: how often that is somebody else. chance_user, chance_group: what guessing
+    blindly gives. details: further numbers, by name. What an attack does not measure is None.
+    """
+
+    attack: str
+    knowledge: str
+    targets: int
+    user: Rate | None
+    group: Rate | None
+    matched: Rate | None
+    wrong_among_matched: Rate | None
+    chance_user: float
+    chance_group: float
+    seed: int
+    left_out: int = 0
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+        return asdict(self) | {"details": dict(self.details)}
+
+
+@dataclass(frozen=True)
+class AttackReport:
+    """The results on a release, and, where asked for, those of the same attacks on the ratings it was made of."""
+
+    results: tuple[AttackResult, ...]
+    original: tuple[AttackResult, ...]
+    settings: Mapping[str, Any]
+
+    def same_on_original(self, result: AttackResult) -> AttackResult | None:
+        """The result of the same attack with the same knowledge on the original, if there is one."""
+        for other in self.original:
+            if (other.attack, other.knowledge) == (result.attack, result.knowledge):
+                return other
+        return None
+
+    def worst(self, measure: str) -> tuple[float, AttackResult] | None:
+        """The largest value of a measure and the result it comes from; None where no attack measures it.
+
+        measure: user, group, matched, rightly_matched, or the name of one of the details.
+        """
+        found = [(value, result) for result in self.results if (value := _measured(result, measure)) is not None]
+        return max(found, key=lambda pair: pair[0], default=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "settings": dict(self.settings),
+            "results": [result.as_dict() for result in self.results],
+            "original": [result.as_dict() for result in self.original],
+        }
+
+
+def _measured(result: AttackResult, measure: str) -> float | None:
+    if measure in ("user", "group", "matched"):
+        rate: Rate | None = getattr(result, measure)
+        return None if rate is None else rate.value
+    if measure == "rightly_matched":
+        if result.matched is None or result.attack == "intersection":
+            return None
+        wrong = 1.0 if result.wrong_among_matched is None else result.wrong_among_matched.value
+        return result.matched.value * (1 - wrong)
+    return result.details.get(measure)

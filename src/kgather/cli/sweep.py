@@ -1,0 +1,146 @@
+"""`kgather sweep`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kgather.cli.console import StageProgress, print_json, print_line
+from kgather.errors import InputError
+from kgather.loaders import LoadOptions
+from kgather.sweep import Sweep, SweepRow, check_folder, sweep, write
+from kgather.validation import validated
+
+_INPUT = "Reading the input"
+
+
+def command(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT...", help="Files of ratings, or FILE.duckdb:TABLE. Their formats are detected."),
+    ],
+    k: Annotated[str, typer.Option("--k", "-k", metavar="K,...", help="Sizes of group to try.")] = "2,5,10,20",
+    methods: Annotated[
+        str, typer.Option("--methods", metavar="A,B,...", help="Methods to try (default bkg and mdav).")
+    ] = "bkg,mdav",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where sweep.csv, sweep.json and sweep.html go."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the split, the groups and the attacks.")] = 0,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="VAR=VALUE", help="Set any var of the dbt project, for all releases."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", help="As of publish; detected where not given.", rich_help_panel=_INPUT),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="What separates fields.", rich_help_panel=_INPUT)
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="utf-8 (default) or latin-1.", rich_help_panel=_INPUT)
+    ] = None,
+    user_column: Annotated[
+        str | None,
+        typer.Option("--user-column", metavar="NAME", help="Or its place, from 1.", rich_help_panel=_INPUT),
+    ] = None,
+    item_column: Annotated[str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_INPUT)] = None,
+    rating_column: Annotated[
+        str | None, typer.Option("--rating-column", metavar="NAME", rich_help_panel=_INPUT)
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option("--time-column", metavar="NAME", help="'none' ignores times.", rich_help_panel=_INPUT)
+    ] = None,
+) -> None:
+    """Compare methods and sizes of group: what a release costs, and what attackers get from it.
+
+    For each method and K four fifths of the ratings are published into a private folder that is removed afterwards.
+    The loss is measured on the other fifth, the risk by attacks on people drawn at random. Nothing of it is a release.
+    """
+    if out is not None:
+        check_folder(out, force=force)
+    load_options = validated(
+        LoadOptions,
+        {
+            "format": format,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "user_column": user_column,
+            "item_column": item_column,
+            "rating_column": rating_column,
+            "time_column": time_column,
+        },
+    )
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with StageProgress() as progress:
+        found = sweep(
+            inputs, names, _sizes(k), load_options, assignments=assignments or [], seed=seed, report=progress.report
+        )
+    files = write(found, out) if out is not None else ()
+    if json_output:
+        print_json(found.as_dict())
+    else:
+        _print(found)
+        for file in files:
+            print_line(f"Written: {file}")
+
+
+def _sizes(k: str) -> list[int]:
+    try:
+        return [int(part) for part in k.split(",") if part.strip()]
+    except ValueError:
+        msg = f"--k takes sizes of group, whole numbers from 1, as 2,5,10, not {k!r}."
+        raise InputError(msg) from None
+
+
+def _print(found: Sweep) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("method")
+    for name in (
+        "k",
+        "MAE",
+        "covered",
+        "person found",
+        "right group: 4 known",
+        "8 known",
+        "exact",
+        "groups",
+        "seconds",
+    ):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in found.rows:
+        if row.refused is None:
+            table.add_row(*_cells(row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    print_line("* not beaten: none with as little loss and risk, and as many ratings covered.")
+    for row in found.rows:
+        if row.refused is not None:
+            print_line(f"{row.method}, k = {row.k}, was refused: {row.refused}")
+
+
+def _cells(row: SweepRow) -> list[str]:
+    return [
+        row.method,
+        f"{row.k:,}",
+        "-" if row.mae is None else f"{row.mae:.4f}",
+        _share(row.covered),
+        _share(row.user_reidentification),
+        _share(row.right_group_4),
+        _share(row.right_group_8),
+        _share(row.exact_disclosure),
+        "-" if row.groups is None else f"{row.groups:,}",
+        "-" if row.seconds is None else f"{row.seconds:.1f}",
+        "*" if row.front else "",
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"

@@ -1,0 +1,183 @@
+"""Every form of release of the sample can be attacked, and the command line says what was found."""
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kgather.attacks import quick, run
+from kgather.cli import attack
+from kgather.errors import KgatherError
+from kgather.evaluation.opening import open_evidence
+from kgather.publish import Published
+
+FORMS = {
+    "predicted": {},
+    "pure": {"homogenize": "pure"},
+    "padded": {"homogenize": "padded", "cells": "rated"},
+    "low_rank": {"cells": "low_rank"},
+    "microaggregated": {"homogenize": "microaggregated"},
+    "ranges": {"method": "k_likeness"},
+    "intervals": {"method": "epsilon"},
+    "noise": {"method": "gaussian_noise", "i_know_this_is_not_anonymous": True},
+}
+
+
+Made = Callable[[str], Published]
+
+
+@pytest.fixture(scope="module")
+def made(publish_to, sample: Path, released: Published) -> Made:
+    """The sample in a form, each published once."""
+
+    @functools.cache
+    def publish(form: str) -> Published:
+        return publish_to(sample, k=5, **FORMS[form]) if FORMS[form] else released
+
+    return publish
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_every_form_can_be_attacked(made: Made, form: str) -> None:
+    published = made(form)
+    evidence = open_evidence(published.folder, [str(published.work_database)])
+    report = run(evidence, known=(2, 4), targets=100)
+    assert {result.attack for result in report.results} == {
+        "structure",
+        "label",
+        "scoring",
+        "distance",
+        "homogeneity",
+        "linkage",
+        "disclosure",
+    }
+    alone = form in ("intervals", "noise")
+    for result in (*report.results, *quick(evidence).results):
+        if result.user is not None:
+            assert result.user.value <= (1 if alone else 1 / 5) + 1e-12
+            assert result.user.value <= result.group.value + 1e-12
+    if alone:
+        # Everybody has a row: whoever knows all of it finds it.
+        assert report.worst("user")[0] > 1 / 5
+
+
+def test_the_low_rank_release_is_attacked_as_the_cells_it_stands_for(made: Made) -> None:
+    reports = []
+    for form in ("predicted", "low_rank"):
+        published = made(form)
+        evidence = open_evidence(published.folder, [str(published.work_database)])
+        reports.append(run(evidence, known=(4,), attacks=["distance", "linkage"], original_too=False))
+    for full, vectors in zip(*(report.results for report in reports), strict=True):
+        assert full.group.value == pytest.approx(vectors.group.value, abs=0.02)
+
+
+app = typer.Typer()
+app.command()(attack.command)
+
+
+def called(*arguments: object) -> tuple[int, str]:
+    """The exit code and what was printed, or what was wrong."""
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    if isinstance(result.exception, KgatherError):
+        return result.exception.exit_code, str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_the_command_shows_a_table(released: Published) -> None:
+    code, said = called(released.folder, "--original", released.work_database, "--known", "4,8", "--targets", 100)
+    assert code == 0
+    for word in ("scoring", "8 exact ratings", "label", "linkage", "row_order", "disclosure:", "homogeneity,"):
+        assert word in said
+    assert "user-" not in said
+
+
+def test_json_and_file_say_the_same(released: Published, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    code, said = called(
+        released.folder,
+        "--original", released.work_database,
+        "--known", "8", "--attacks", "scoring,disclosure", "--json", "--out", out, "--no-on-original",
+        "--max-user-reidentification", "0.2",
+    )  # fmt: skip
+    assert code == 0
+    report = json.loads(said)
+    assert report == json.loads(out.read_text())
+    assert [result["attack"] for result in report["results"]] == ["scoring", "disclosure"]
+    assert report["original"] == []
+    assert report["gates"][0]["passed"]
+
+
+def test_gates_that_are_exceeded_exit_with_three(released: Published) -> None:
+    code, said = called(
+        released.folder,
+        "--original", released.work_database,
+        "--known", "8", "--attacks", "scoring,disclosure", "--no-on-original",
+        "--max-user-reidentification", "0.000001",
+        "--max-group-identification", "0.000001",
+        "--max-exact-rating-disclosure", "1",
+    )  # fmt: skip
+    assert code == 3
+    assert said.count("more than the allowed") == 2
+    assert "user-reidentification: scoring (8 exact ratings) measures" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--max-membership-advantage", "0.1"], "give --others"),
+        (["--attacks", "scoring", "--max-exact-rating-disclosure", "0.1"], "run the attack disclosure"),
+        (["--attacks", "distance", "--max-matched", "0.1"], "run scoring"),
+        (["--attacks", "disclosure", "--max-user-reidentification", "0.1"], "names people"),
+        (["--max-matched", "1.5"], "share from 0 to 1"),
+        (["--attacks", "magic"], "no attack 'magic'"),
+        (["--attacks", "intersection"], "a second release"),
+        (["--second", "somewhere"], "go together"),
+        (["--known", "a"], "whole numbers"),
+        (["--from", "some"], "popular"),
+        (["--targets", "0"], "at least 1"),
+        (["--out", "nowhere/at/all.json"], "is no folder"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_wrong_options_exit_with_two(released: Published, arguments: list[str], complaint: str) -> None:
+    code, said = called(released.folder, "--original", released.work_database, "--targets", 20, *arguments)
+    assert (code, complaint in said) == (2, True), said
+
+
+def test_two_releases_and_people_outside(released: Published, made: Made, sample: Path, tmp_path: Path) -> None:
+    second = made("microaggregated")
+    with duckdb.connect() as con:
+        con.execute(
+            f"copy (select 'new-' || user_id as user_id, item_id, rating from read_csv('{sample}')) "
+            f"to '{tmp_path}/others.csv'"
+        )
+    arguments = [
+        released.folder, "--original", released.work_database,
+        "--second", second.folder, "--second-original", second.work_database,
+        "--known", "4", "--targets", 100, "--attacks", "intersection,membership",
+    ]  # fmt: skip
+    code, said = called(*arguments, "--others", tmp_path / "others.csv", "--json", "--max-membership-advantage", "0.01")
+    assert code == 0
+    results = json.loads(said)["results"]
+    assert [result["attack"] for result in results] == ["intersection", "membership", "membership"]
+    assert results[0]["details"]["people"] == 240
+    # The others are the members under other names, so nothing tells them apart.
+    assert results[2]["details"]["advantage"] == 0
+    code, said = called(*arguments, "--others", sample)
+    assert code == 2
+    assert "240 of the people" in said
+
+
+def test_ratings_instead_of_the_working_database(released: Published, sample: Path) -> None:
+    with_map = called(released.folder, "--original", released.work_database, "--known", "8", "--json",
+                      "--attacks", "scoring,distance,disclosure")  # fmt: skip
+    made_again = called(released.folder, "--original", sample, "--known", "8", "--json",
+                        "--attacks", "scoring,distance,disclosure")  # fmt: skip
+    assert with_map == made_again
