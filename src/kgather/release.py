@@ -98,7 +98,7 @@ class Audit:
     """What a release says of itself, as audit.json holds it.
 
     metrics: what it cost. attacks: what quick attackers get, None where nothing was tried. group_sizes: rows of size
-    and groups.
+    and groups. sweep: what other sizes of group would cost and give away, where that was asked for.
     """
 
     parameters: Mapping[str, Any]
@@ -108,6 +108,7 @@ class Audit:
     metrics: tuple[Mapping[str, Any], ...] = ()
     attacks: Mapping[str, Any] | None = None
     group_sizes: tuple[Mapping[str, int], ...] = ()
+    sweep: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -126,6 +127,7 @@ class Audit:
             "metrics": list(self.metrics),
             "attacks": self.attacks,
             "group_sizes": list(self.group_sizes),
+            **({"sweep": list(self.sweep)} if self.sweep else {}),
         }
 
 

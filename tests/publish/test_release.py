@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kgather.publish import Published
+from kgather.loaders import LoadOptions
+from kgather.publish import Published, publish
+from kgather.settings import PublishSettings
 from kgather.verify import verify_release
 
 
@@ -298,3 +300,17 @@ def test_top_items_only(publish_to, sample: Path) -> None:
     counts = Counter(line.split(",")[1] for line in sample.read_text().splitlines()[1:])
     most = sorted(counts.items(), key=lambda pair: (-pair[1], int(pair[0])))[:7]
     assert {row["item_id"] for row in rows(published.folder, "ratings")} == {int(item) for item, _ in most}
+
+
+def test_other_sizes_of_group_are_reported_on_request(tmp_path: Path, sample: Path) -> None:
+    publish(
+        [str(sample)],
+        tmp_path / "release",
+        PublishSettings(k=5, rank=4),
+        LoadOptions(),
+        sweep_k=[10],
+    )
+    [row] = json.loads((tmp_path / "release" / "audit.json").read_text(encoding="utf-8"))["sweep"]
+    assert (row["method"], row["k"], row["refused"]) == ("bkg", 10, None)
+    assert row["user_reidentification"] <= 1 / 10
+    assert "Loss by k" in (tmp_path / "release" / "report.html").read_text(encoding="utf-8")

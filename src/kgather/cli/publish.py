@@ -217,6 +217,15 @@ def command(
             rich_help_panel=_RELEASE,
         ),
     ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            "--sweep",
+            metavar="K,K,...",
+            help="Show in the report what these sizes of group would cost and give away.",
+            rich_help_panel=_RELEASE,
+        ),
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="VAR=VALUE", help="Set any var of the dbt project.", rich_help_panel=_RELEASE),
@@ -287,6 +296,7 @@ def command(
             user_attributes=None
             if user_attributes is None
             else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header),
+            sweep_k=_sizes(sweep),
             force=force,
             keep_work=keep_work,
             verbose=verbose,
@@ -301,6 +311,14 @@ def command(
 
 def _names(listed: str | None) -> list[str] | None:
     return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _sizes(listed: str | None) -> list[int]:
+    names = _names(listed) or []
+    if not all(name.isdigit() and int(name) > 0 for name in names):
+        msg = f"--sweep takes sizes of group, as 2,5,10,20, not {listed!r}."
+        raise InputError(msg)
+    return [int(name) for name in names]
 
 
 def _artifacts(artifacts: str | None) -> int | list[str] | None:
