@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-methods bench-loss bench-mondrian bench-satisfaction bench-verification clean
+.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-methods bench-loss bench-mondrian bench-guard bench-satisfaction bench-verification clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,9 @@ bench-satisfaction: bench-setup  ## who is near whom, against the paper's ways: 
 bench-verification: bench-setup  ## checking models against pycanon: benchmarks/verification.py
 	$(BIN)/python -m pip install --quiet --no-deps pycanon
 	$(BIN)/python benchmarks/verification.py
+
+bench-guard: bench-setup  ## errors and cost of guarded queries: benchmarks/guard.py
+	$(BIN)/python benchmarks/guard.py
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

@@ -79,7 +79,7 @@ def command_options() -> list[tuple[str, str]]:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     return [
         (command, max(option.opts, key=len))
-        for command in ("publish", "verify", "attack", "metrics", "sweep", "paper", "init")
+        for command in ("publish", "verify", "attack", "metrics", "sweep", "paper", "query", "explain", "init")
         for option in commands[command].params
         if option.param_type_name == "option"
     ]

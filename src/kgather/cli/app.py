@@ -10,14 +10,15 @@ from typing import Annotated, NoReturn
 import typer
 
 from kgather import __version__
-from kgather.cli import attack, init, metrics, paper, publish, sweep, verify
+from kgather.cli import attack, explain, init, metrics, paper, publish, query, sweep, verify
 from kgather.cli.console import say
 from kgather.dbt_package import dbt_path
 from kgather.errors import KgatherError, StoppedError
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
-(publish: no release written; verify: not anonymous; attack: a gate is exceeded); 130 interrupted (nothing written).
+(publish: no release written; verify: not anonymous; attack: a gate is exceeded); 4 refused by the guard;
+130 interrupted (nothing written).
 """
 
 app = typer.Typer(
@@ -53,6 +54,8 @@ app.command("attack", epilog=app.info.epilog)(attack.command)
 app.command("metrics", epilog=app.info.epilog)(metrics.command)
 app.command("sweep", epilog=app.info.epilog)(sweep.command)
 app.command("paper", epilog=app.info.epilog)(paper.command)
+app.command("query", epilog=app.info.epilog)(query.command)
+app.command("explain", epilog=app.info.epilog)(explain.command)
 app.command("init")(init.command)
 
 

@@ -1,0 +1,199 @@
+"""What may stand in a statement: the allow-lists of the guard, all in one place. What is not listed is refused."""
+
+from sqlglot import exp
+
+_ONE = frozenset({"this"})
+_TWO = frozenset({"this", "expression"})
+_MANY = frozenset({"this", "expressions"})
+
+STRUCTURE: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Select: frozenset(
+        {"with_", "distinct", "expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
+        | {"offset"}
+    ),
+    exp.Union: frozenset({"with_", "this", "expression", "distinct", "order", "limit", "offset"}),
+    exp.With: frozenset({"expressions"}),
+    exp.CTE: frozenset({"this", "alias", "materialized"}),
+    exp.Subquery: frozenset({"this", "alias"}),
+    exp.From: _ONE,
+    exp.Join: frozenset({"this", "on", "using", "side", "kind"}),
+    exp.Table: frozenset({"this", "alias", "db"}),
+    exp.TableAlias: _ONE,
+    exp.Where: _ONE,
+    exp.Group: frozenset({"expressions", "all"}),
+    exp.Rollup: frozenset({"expressions"}),
+    exp.Cube: frozenset({"expressions"}),
+    exp.GroupingSets: frozenset({"expressions"}),
+    exp.Having: _ONE,
+    exp.Qualify: _ONE,
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Distinct: frozenset({"expressions", "on"}),
+    exp.Column: frozenset({"this", "table", "db"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Star: frozenset(),
+    exp.Paren: _ONE,
+    exp.Tuple: frozenset({"expressions"}),
+}
+"""Nodes that build a statement, each with the parts that it may have."""
+
+CONSTANTS: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.RawString: _ONE,
+    exp.Boolean: _ONE,
+    exp.Null: frozenset(),
+    exp.Var: _ONE,
+}
+
+OPERATORS: dict[type[exp.Expr], frozenset[str]] = {
+    exp.And: _TWO,
+    exp.Or: _TWO,
+    exp.Not: _ONE,
+    exp.EQ: _TWO,
+    exp.NEQ: _TWO,
+    exp.LT: _TWO,
+    exp.LTE: _TWO,
+    exp.GT: _TWO,
+    exp.GTE: _TWO,
+    exp.NullSafeEQ: _TWO,
+    exp.NullSafeNEQ: _TWO,
+    exp.Is: _TWO,
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.In: frozenset({"this", "expressions", "query"}),
+    exp.Add: _TWO,
+    exp.Sub: _TWO,
+    exp.Mul: _TWO,
+    exp.Div: _TWO | {"typed", "safe"},
+    exp.Neg: _ONE,
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.If: frozenset({"this", "true", "false"}),
+    exp.Abs: _ONE,
+    exp.Round: frozenset({"this", "decimals"}),
+    exp.Floor: _ONE,
+    exp.Ceil: _ONE,
+    exp.Coalesce: _MANY,
+    exp.Greatest: _MANY | {"ignore_nulls"},
+    exp.Least: _MANY | {"ignore_nulls"},
+    exp.Exists: _ONE,
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.DateTrunc: frozenset({"this", "unit"}),
+}
+"""Operators and functions that conditions and keys of protected tables know; conditions.py says how."""
+
+POSTPROCESSING: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Nullif: _TWO,
+    exp.Cast: frozenset({"this", "to"}),
+    exp.DataType: frozenset({"this", "expressions", "nested"}),
+    exp.DataTypeParam: _ONE,
+    exp.Like: _TWO,
+    exp.ILike: _TWO,
+    exp.Upper: _ONE,
+    exp.Lower: _ONE,
+    exp.Length: _ONE,
+    exp.Sign: _ONE,
+    exp.Sqrt: _ONE,
+    exp.Ln: _ONE,
+    exp.Mod: _TWO,
+    exp.IntDiv: _TWO,
+}
+"""Functions over protected results and public tables."""
+
+TYPES = frozenset(
+    {
+        exp.DType.TINYINT,
+        exp.DType.SMALLINT,
+        exp.DType.INT,
+        exp.DType.BIGINT,
+        exp.DType.INT128,
+        exp.DType.FLOAT,
+        exp.DType.DOUBLE,
+        exp.DType.DECIMAL,
+        exp.DType.VARCHAR,
+        exp.DType.TEXT,
+        exp.DType.BOOLEAN,
+        exp.DType.DATE,
+        exp.DType.TIMESTAMP,
+        exp.DType.TIMESTAMPNTZ,
+    }
+)
+"""What a cast may lead to."""
+
+AGGREGATES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Count: ("COUNT", "COUNT"),
+    exp.Sum: ("SUM", "SUM"),
+    exp.Avg: ("AVG", "AVG"),
+    exp.Stddev: ("STDDEV", "STDDEV_SAMP"),
+    exp.StddevSamp: ("STDDEV", "STDDEV_SAMP"),
+    exp.StddevPop: ("STDDEV", "STDDEV_POP"),
+    exp.Variance: ("VAR", "VAR_SAMP"),
+    exp.VariancePop: ("VAR", "VAR_POP"),
+    exp.CovarSamp: ("COVAR", "COVAR_SAMP"),
+    exp.CovarPop: ("COVAR", "COVAR_POP"),
+    exp.Corr: ("CORR", "CORR"),
+    exp.Min: ("MIN", "MIN"),
+    exp.Max: ("MAX", "MAX"),
+}
+"""Aggregates: the policy's word for each, and the function of a plan."""
+
+AGGREGATE_PARTS: dict[type[exp.Expr], frozenset[str]] = {
+    **dict.fromkeys(AGGREGATES, _ONE),
+    exp.Count: frozenset({"this", "big_int"}),
+    exp.CovarSamp: _TWO,
+    exp.CovarPop: _TWO,
+    exp.Corr: _TWO,
+    exp.Filter: _TWO,
+}
+
+WINDOWS: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    exp.RowNumber: frozenset(),
+    exp.Rank: frozenset(),
+    exp.DenseRank: frozenset(),
+    exp.PercentRank: frozenset(),
+}
+
+WINDOWS_OF_PUBLIC: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Lag: frozenset({"this", "offset", "default"}),
+    exp.Lead: frozenset({"this", "offset", "default"}),
+    exp.FirstValue: _ONE,
+    exp.LastValue: _ONE,
+    exp.Ntile: _ONE,
+    exp.CumeDist: frozenset(),
+}
+"""Window functions for statements over public tables alone."""
+
+NODES: dict[type[exp.Expr], frozenset[str]] = {
+    **STRUCTURE,
+    **CONSTANTS,
+    **OPERATORS,
+    **POSTPROCESSING,
+    **AGGREGATE_PARTS,
+    **WINDOWS,
+    **WINDOWS_OF_PUBLIC,
+}
+"""Everything that may stand anywhere."""
+
+RANKS: tuple[type[exp.Expr], ...] = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, *WINDOWS_OF_PUBLIC)
+"""Functions that only make sense with OVER."""
+
+JOINS = {("", ""), ("", "INNER"), ("", "CROSS"), ("LEFT", ""), ("LEFT", "OUTER")}
+"""Joins of protected tables: (side, kind)."""
+
+JOINS_OF_RESULTS = JOINS | {("RIGHT", ""), ("RIGHT", "OUTER"), ("FULL", ""), ("FULL", "OUTER")}
+
+CLIENT_SETTINGS = {
+    "application_name": "",
+    "bytea_output": "hex",
+    "client_encoding": "UTF8",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "extra_float_digits": "1",
+    "intervalstyle": "postgres",
+    "standard_conforming_strings": "on",
+    "timezone": "UTC",
+}
+"""Settings that clients of PostgreSQL make when they connect: accepted, and without effect."""

@@ -1,0 +1,210 @@
+"""Atoms: sets of rows of at least k people that answers are made of. What is asked cuts them; none gets too small.
+
+Rows are numbered as they lie, the rows of one unit beside each other. An outcome says what a question means for a row:
+0 that it is not asked for, 1, 2, ... the group that it falls into. An atom all of whose rows have one outcome is pure,
+others are mixed; a mixed atom counts as a whole for one outcome, chosen so that the errors of many atoms cancel.
+
+Every number that decides has noise that hangs on a secret, the meaning of the question and the atom, so that no
+decision turns on one person, and asking again tells nothing new.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from kgather.udfs.hashing import keyed, mix
+
+_DENSE = 1 << 26  # pieces counted in a table without sorting
+_NEAR_IN, _NEAR_OUT = 12, 25  # atoms tried when the sum of the chosen is improved by an exchange
+_CUT, _SHARE, _TOTAL, _MARK = 1, 2, 3, 4  # what noise, or a key, is for
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The parts into which outcomes cut atoms, in the order of atoms and outcomes.
+
+    atom int32[p], outcome int32[p], rows int64[p], units int64[p] (distinct), of_row int64[n] (the piece of each row).
+    """
+
+    atom: np.ndarray
+    outcome: np.ndarray
+    rows: np.ndarray
+    units: np.ndarray
+    of_row: np.ndarray
+
+
+def cut_into_pieces(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray) -> Pieces:
+    """Find the pieces. atom, outcome, unit: int32[n], the rows of a unit beside each other. O(n), or O(n log n)."""
+    outcomes = int(outcome.max(initial=0)) + 1
+    keys = atom.astype(np.int64) * outcomes + outcome
+    span = (int(atom.max(initial=-1)) + 1) * outcomes
+    found = np.flatnonzero(np.bincount(keys, minlength=span)) if span <= _DENSE else np.unique(keys)
+    if span <= _DENSE:
+        place = np.zeros(span, dtype=np.int64)
+        place[found] = np.arange(len(found))
+        of_row = place[keys]
+    else:
+        of_row = np.searchsorted(found, keys)
+    return Pieces(
+        (found // outcomes).astype(np.int32),
+        (found % outcomes).astype(np.int32),
+        np.bincount(of_row, minlength=len(found)).astype(np.int64),
+        count_units(of_row, unit, len(found)),
+        of_row,
+    )
+
+
+@njit(nogil=True, cache=True)
+def count_units(part: np.ndarray, unit: np.ndarray, parts: int) -> np.ndarray:
+    """How many distinct units each part has, int64[parts]; a part below 0 is none. The rows of a unit lie together."""
+    counts = np.zeros(parts, dtype=np.int64)
+    last = np.full(parts, -1, dtype=np.int64)
+    for row in range(len(part)):
+        own = part[row]
+        if own >= 0 and last[own] != unit[row]:
+            last[own] = unit[row]
+            counts[own] += 1
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def marks(part: np.ndarray, values: np.ndarray, parts: int) -> np.ndarray:
+    """What the values of each part add up to as hashes, int64[parts] below -1: another if a value comes, goes or
+    changes. values float64[n], NaN where there is none."""
+    sums = np.zeros(parts, dtype=np.uint64)
+    bits = values.view(np.uint64)
+    for row in range(len(part)):
+        if not np.isnan(values[row]):
+            sums[part[row]] += mix(bits[row])
+    found = np.empty(parts, dtype=np.int64)
+    for at in range(parts):
+        found[at] = -2 - np.int64(sums[at] >> np.uint64(2))
+    return found
+
+
+@njit(nogil=True, cache=True)
+def mark_keys(seed: np.uint64, names: np.ndarray) -> np.ndarray:
+    """Keys that marks of atoms are kept by, uint64[a]. seed: of the column. names int64[a]."""
+    found = np.empty(len(names), dtype=np.uint64)
+    for at in range(len(names)):
+        found[at] = keyed(seed, _MARK, names[at])
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _noise(seed: np.uint64, purpose: int, name: int) -> float:
+    """A draw from the normal distribution that is always the same for the same seed, purpose and name."""
+    first = keyed(seed, purpose, 2 * name)
+    second = keyed(seed, purpose, 2 * name + 1)
+    radius = np.sqrt(-2.0 * np.log((np.float64(first >> np.uint64(11)) + 1.0) / 9007199254740993.0))
+    return float(radius * np.cos(2.0 * np.pi * np.float64(second >> np.uint64(11)) / 9007199254740992.0))
+
+
+@njit(nogil=True, cache=True)
+def _thresholds(names: np.ndarray, k: int, seed: np.uint64, sd: float) -> np.ndarray:
+    """How many units a piece of each atom must have: k, and never less, with noise on top."""
+    least = np.empty(len(names), dtype=np.int64)
+    for atom in range(len(names)):
+        least[atom] = k + np.int64(np.rint(abs(_noise(seed, _CUT, names[atom]) * sd)))
+    return least
+
+
+def split(
+    pieces: Pieces, unit: np.ndarray, names: np.ndarray, k: int, *, seed: np.uint64, sd: float = 1.0
+) -> np.ndarray:
+    """Which pieces go together, int64[p]: numbers of new atoms, from 0, in the order of the old ones.
+
+    names int64[a]: the old atoms' names, which noise hangs on. A piece with enough units becomes an atom. The other
+    pieces of an old atom become one together, if they have enough; otherwise they stay with the largest of the former.
+    """
+    least = _thresholds(names, k, seed, sd)
+    big = pieces.units >= least[pieces.atom]
+    n_atoms = len(names)
+    bigs = np.bincount(pieces.atom[big], minlength=n_atoms)
+    # The small pieces of each atom, together.
+    small_of = np.where(big, -1, pieces.atom).astype(np.int64)
+    together = count_units(small_of[pieces.of_row], unit, n_atoms)
+    stands = (together >= least) & (bigs > 0)
+    label = np.arange(len(pieces.atom))
+    first = np.full(n_atoms, -1)
+    small = np.flatnonzero(~big)
+    first[pieces.atom[small[::-1]]] = small[::-1]
+    # Of the large pieces of each atom, the largest; of equals the first.
+    largest = np.full(n_atoms, -1)
+    order = np.lexsort((-np.arange(len(label)), pieces.units))
+    order = order[big[order]]
+    largest[pieces.atom[order]] = order
+    anchor = np.where(stands | (bigs == 0), first, largest)
+    label[small] = anchor[pieces.atom[small]]
+    return np.unique(label, return_inverse=True)[1].reshape(-1)
+
+
+@njit(nogil=True, cache=True)
+def choose(
+    sizes: np.ndarray, hits: np.ndarray, names: np.ndarray, target: float, seed: np.uint64, sd: float
+) -> np.ndarray:
+    """Which mixed atoms count as asked for, bool[a]: those of the largest shares, as many as come near the target.
+
+    sizes, hits: rows of each atom, and how many of them are asked for, int64[a]. target: what the sizes of the chosen
+    should add up to. The last few are exchanged where that brings the sum nearer. O(a log a).
+    """
+    n = len(sizes)
+    chosen = np.zeros(n, dtype=np.bool_)
+    score = np.empty(n)
+    for atom in range(n):
+        score[atom] = -(hits[atom] + sd * _noise(seed, _SHARE, names[atom])) / sizes[atom]
+    order = np.argsort(score, kind="mergesort")
+    total, end = 0, 0
+    while end < n and abs(total + sizes[order[end]] - target) <= abs(total - target):
+        total += sizes[order[end]]
+        end += 1
+    out, into, best = -1, -1, abs(total - target)
+    for i in range(max(0, end - _NEAR_IN) - 1, end):
+        leaves = 0 if i < max(0, end - _NEAR_IN) else sizes[order[i]]
+        for j in range(end - 1, min(n, end + _NEAR_OUT)):
+            comes = 0 if j == end - 1 else sizes[order[j]]
+            gap = abs(total - leaves + comes - target)
+            if gap < best - 0.5:
+                best = gap
+                out = -1 if leaves == 0 else i
+                into = -1 if comes == 0 else j
+    for i in range(end):
+        chosen[order[i]] = True
+    if out >= 0:
+        chosen[order[out]] = False
+    if into >= 0:
+        chosen[order[into]] = True
+    return chosen
+
+
+def assign(pieces: Pieces, names: np.ndarray, *, seed: np.uint64, sd: float = 1.0) -> np.ndarray:
+    """The outcome that each atom counts for, int32[a]: its own where it is pure, one of its pieces' otherwise.
+
+    names int64[a]. Mixed atoms are dealt out group by group, the one with the most rows in them first.
+    """
+    n_atoms = len(names)
+    outcome = np.zeros(n_atoms, dtype=np.int32)
+    kinds = np.bincount(pieces.atom, minlength=n_atoms)
+    alone = kinds[pieces.atom] == 1
+    outcome[pieces.atom[alone]] = pieces.outcome[alone]
+    mixed = ~alone
+    sizes = np.bincount(pieces.atom, weights=pieces.rows, minlength=n_atoms).astype(np.int64)
+    wanted = np.bincount(pieces.outcome[mixed], weights=pieces.rows[mixed], minlength=2)
+    free = kinds > 1
+    groups = [group for group in np.argsort(-wanted, kind="stable").tolist() if group > 0 and wanted[group] > 0]
+    # Where nobody is asked for, the steps are those of a few.
+    for group in groups or [1]:
+        own = np.flatnonzero(mixed & (pieces.outcome == group))
+        own = own[free[pieces.atom[own]]]
+        atoms = pieces.atom[own]
+        target = float(wanted[group]) + sd * _noise(seed, _TOTAL, group)
+        taken = atoms[choose(sizes[atoms], pieces.rows[own], names[atoms], target, seed, sd)]
+        outcome[taken] = group
+        free[taken] = False
+    return outcome
+
+
+def noisy_total(rows: int, *, seed: np.uint64, sd: float = 1.0) -> float:
+    """A number of people with the noise that decides whether a question covers enough of them."""
+    return rows + sd * _noise(seed, _TOTAL, 0)

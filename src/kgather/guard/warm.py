@@ -1,0 +1,27 @@
+"""Compiles the guard's kernels, or loads them, before the clock of a query starts."""
+
+from functools import cache
+
+import numpy as np
+
+from kgather.guard import atoms
+from kgather.guard.history import Present
+from kgather.guard.ledger import delta
+from kgather.guard.partition import Column, Partition
+
+_ROWS = 8
+
+
+@cache
+def compile_kernels() -> None:
+    """Run each kernel once on a few made-up rows, with the types that it has in a query."""
+    unit, outcome = np.arange(_ROWS, dtype=np.int32), (np.arange(_ROWS) % 3).astype(np.int32)
+    columns, seed = {"x": Column(np.ones(_ROWS))}, np.uint64(1)
+    whole = Partition.whole(unit).with_column("x", columns["x"], 2)
+    keys, rows = np.arange(_ROWS, dtype=np.uint64), np.arange(_ROWS)
+    before = Present(keys, unit, rows, whole, columns).kept(None)
+    cut = whole.refined(outcome, 2, columns, seed=seed, sd=1.0)
+    delta(before, Present(keys, unit, rows, cut, columns).kept(before))
+    pieces = atoms.cut_into_pieces(whole.atom, outcome, unit)
+    atoms.assign(pieces, whole.names, seed=seed, sd=1.0)
+    atoms.noisy_total(_ROWS, seed=seed, sd=1.0)
