@@ -2,9 +2,10 @@
 
     make bench-guard
 
-Errors: random conjunctions of 1 to 3 conditions over the most rated items as columns, counts and the SUM and AVG of age,
-one after the other in one ledger. Rivals on the same queries: classes of k-Likeness, read as "some value meets the
-condition" and as "the share of values that do"; and a guard that only refuses counts below k, which a tracker breaks.
+Errors: random conjunctions of 1 to 3 conditions over the most rated items as columns, counts and the SUM and AVG of
+age, one after the other in one ledger. Rivals on the same queries: classes of k-Likeness, read as "some value meets
+the condition" and as "the share of values that do"; and a guard that only refuses counts below k, which a tracker
+breaks.
 Cost: queries over made-up rows against the same text in plain DuckDB, in turns. Needs real data under $KGATHER_DATA.
 Writes benchmarks/results/guard.{md,json}.
 """
