@@ -20,7 +20,20 @@ from kgather.guard.generalized import Classes, Match
 from kgather.guard.history import Present
 from kgather.guard.outcomes import Outcome
 from kgather.guard.partition import Column, Partition
-from kgather.guard.plan import Aggregate, Block, Bound, Exists, Expr, Literal, Op, Plan, Question, Universe
+from kgather.guard.plan import (
+    Aggregate,
+    Block,
+    Bound,
+    Exists,
+    Expr,
+    Literal,
+    Op,
+    Plan,
+    Question,
+    Universe,
+    conjuncts,
+)
+from kgather.guard.policy import fold
 from kgather.guard.refused import Refused
 
 _ENDS: tuple[Match, Match] = ("any", "all")
@@ -124,11 +137,32 @@ class Answering:
         """Of groups that a person may be in several of, the questions who is in each: people are counted from their
         own partition, or groups and their unions would tell how many are in both."""
         for aggregate in block.aggregates:
-            if aggregate.function == "COUNT_UNITS":
-                for chosen in block.grouping_sets:
-                    question = _with_keys(aggregate.question, chosen)
+            for chosen in block.grouping_sets:
+                question = _with_keys(_of_cells(aggregate), chosen)
+                if aggregate.function == "COUNT_UNITS" or self._one_row_a_unit(question):
                     for keys in self.asked[question].found.keys:
                         yield _in_group(question, keys)
+
+    def _one_row_a_unit(self, question: Question) -> bool:
+        """Whether a question is about rows of which each person has one at most, as the ratings of one item: then they
+        are as many as these people, or the two counts would tell apart what no atom does."""
+        universe = question.universe
+        if universe.kind != "rows":
+            return False
+        table = self.base.catalog.table(universe.table or "")
+        unique = self.base.catalog.unique(table) if table is not None else None
+        if table is None or unique is None:
+            return False
+        return any(
+            isinstance(part, Op)
+            and part.name == "="
+            and any(isinstance(side, Literal) and side.value is not None for side in part.args)
+            and any(
+                isinstance(side, Bound) and fold(side.table) == fold(table.name) and fold(side.column) == fold(unique)
+                for side in part.args
+            )
+            for part in conjuncts(question.condition)
+        )
 
     def _ask(self, question: Question) -> None:
         if question in self.asked:
@@ -221,12 +255,18 @@ class Answering:
             return counted
         if aggregate.function == "COUNT_UNITS":
             question = _with_keys(aggregate.question, chosen)
-            people = {keys: self._groups(_in_group(question, keys)) for keys in self._groups(question).keys}
-            return {keys: round(float(of.weights(0).sum())) for keys, of in people.items() if of.shown}
+            return {keys: round(total) for keys, total in self._people_of(self._groups(question)).items()}
         if len(aggregate.arguments) == 2:
             return dict(self._pairs(aggregate, chosen))
-        groups = self._groups(_with_keys(_of_cells(aggregate), chosen))
-        return {keys: value for keys, value in groups.values(aggregate) if value is not None}
+        question = _with_keys(_of_cells(aggregate), chosen)
+        groups = self._groups(question)
+        totals = self._people_of(groups) if self._one_row_a_unit(question) else None
+        return {keys: value for keys, value in groups.values(aggregate, totals) if value is not None}
+
+    def _people_of(self, groups: "_Groups") -> dict[tuple[Any, ...], float]:
+        """How many people are in each group that is shown, from their own partition; those of too few are left out."""
+        people = {keys: self._groups(_in_group(groups.asked.question, keys)) for keys in groups.keys}
+        return {keys: float(of.weights(0).sum()) for keys, of in people.items() if of.shown}
 
     def _pairs(self, aggregate: Aggregate, chosen: tuple[int, ...]) -> Iterator[tuple[tuple[Any, ...], float]]:
         """A covariance or correlation of each group, from what atoms have of both arguments: the mean of the cluster.
@@ -296,20 +336,27 @@ class _Groups:
             found[self.asked.found.keys[place]] = min(1.0, math.ceil(share * 100) / 100)
         return found
 
-    def values(self, aggregate: Aggregate) -> Iterator[tuple[tuple[Any, ...], float | int | None]]:
-        """The aggregate of each group that is shown."""
+    def values(
+        self, aggregate: Aggregate, totals: Mapping[tuple[Any, ...], float] | None
+    ) -> Iterator[tuple[tuple[Any, ...], float | int | None]]:
+        """The aggregate of each group that is shown. totals: what the groups count, if not their rows."""
         moments = [self.means(bounds) for bounds in _products(aggregate)]
         for place in self.shown:
-            yield self.asked.found.keys[place], self._value(aggregate, place, moments)
+            keys = self.asked.found.keys[place]
+            rows = float(self.weights(place).sum())
+            total = rows if totals is None else totals.get(keys)
+            if total is not None:
+                yield keys, self._value(aggregate, place, moments, total / rows)
 
     def weights(self, place: int) -> np.ndarray:
         """How many rows of each atom count for a group, float64[a]."""
         return np.where(self.of_atom == place + 1, self.rows, 0).astype(np.float64)
 
-    def _value(self, aggregate: Aggregate, place: int, moments: "list[_Means]") -> float | int | None:
-        function = aggregate.function
-        if function == "COUNT":
-            return round(float(self.weights(place).sum()))
+    def _value(
+        self, aggregate: Aggregate, place: int, moments: "list[_Means]", each_counts: float
+    ) -> float | int | None:
+        if aggregate.function == "COUNT":
+            return round(float(self.weights(place).sum()) * each_counts)
         weight = self.weights(place)
         for each in moments:
             weight = np.where(each.told, weight, 0.0)
@@ -320,7 +367,7 @@ class _Groups:
             return None
         if self.answering.terms.exact and not all(each.whole(mine) for each in moments):
             return None
-        return _statistic(aggregate, total, [_Moments.of(each, mine, weight) for each in moments])
+        return _statistic(aggregate, total * each_counts, [_Moments.of(each, mine, weight) for each in moments])
 
     def pair(self, aggregate: Aggregate, weight: np.ndarray, sides: "list[_Means]") -> float | None:
         """A covariance or correlation. weight: rows of each atom. None where there is nothing to tell."""
