@@ -586,9 +586,11 @@ def _questions(block: Block) -> Iterator[Question]:
 
 
 def _groups_alone(outcome: np.ndarray) -> np.ndarray:
-    """Which rows go together, int64[v]: 0 where not asked for, false or unknown alike, so that one set asked for in
-    many ways has one noise; groups in the order of their first rows."""
-    group = np.maximum(outcome.astype(np.int64) - 1, 0)
+    """Which rows go together: 0 where not asked for, false or unknown alike, so that one set asked for in many ways has
+    one noise; groups in the order of their first rows. int64[v], or the bits of one group."""
+    group = np.maximum(outcome - 1, 0)
+    if group.max(initial=0) <= 1:
+        return np.packbits(group == 1)
     _, first, place = np.unique(group, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(1, len(first) + 1)
