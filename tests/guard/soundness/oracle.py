@@ -46,6 +46,30 @@ def decoded(sums: Sequence[float | None], count: int) -> np.ndarray:
     return weights
 
 
+def decoded_alike(sums: Sequence[float | None], count: int, told: int | None) -> np.ndarray:
+    """The same where all cells may weigh as much as they please, but each as much as the other: rows of which each
+    person has one add up to the number of the people. told: that number, if there was a count beside the sums.
+
+    Raises ValueError where the sums are none of cells that weigh the same.
+    """
+    try:
+        plain = decoded(sums, count)
+    except ValueError:
+        plain = None
+    if plain is not None and told in (None, plain.sum()):
+        return plain
+    for people in range(1, count + 1) if told is None else [told]:
+        for rows in range(1, count + 1):
+            try:
+                cells = decoded([None if each is None else each * rows / people for each in sums], count)
+            except ValueError:
+                continue
+            if cells.sum() == rows:
+                return cells * (people / rows)
+    msg = f"{list(sums)!r} are no sums of cells that weigh the same"
+    raise ValueError(msg)
+
+
 @dataclass
 class Oracle:
     """What was told of each column. users: of each column, the user of each cell."""

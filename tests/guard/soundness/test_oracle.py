@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import BITS, Oracle, decoded, powers
+from oracle import BITS, Oracle, decoded, decoded_alike, powers
 
 K = 5
 Table = dict[int, tuple[int, int]]
@@ -147,3 +147,14 @@ def test_sums_of_whole_groups_pass(answers: list[list[bool]]) -> None:
         weights: Any = np.repeat(np.array(chosen, dtype=float), 5)
         made.hear("value", weights)
     made.check()
+
+
+def test_cells_that_weigh_alike_are_told_from_their_sums() -> None:
+    n = BITS + 3
+    chosen = np.zeros(n)
+    chosen[[0, 3, 7, BITS - 1, BITS + 1]] = 1
+    sums = [float(values @ chosen) * 6 / 5 for values in powers(n)]
+    assert decoded_alike(sums, n, 6) == pytest.approx(chosen * 6 / 5)
+    assert decoded_alike([each * 5 / 6 for each in sums], n, 5) == pytest.approx(chosen)
+    with pytest.raises(ValueError, match="weigh the same"):
+        decoded_alike([1.3] * 2, n, 6)
