@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kgather.cli import reading
 from kgather.cli.console import StageProgress, print_json, print_line, say
 from kgather.errors import InputError
 from kgather.loaders import LoadOptions
@@ -98,13 +99,11 @@ def command(
             rich_help_panel=_ATTACKER,
         ),
     ] = True,
-    format: Annotated[str | None, typer.Option("--format", help="As publish.", rich_help_panel=_ORIGINAL)] = None,
-    delimiter: Annotated[str | None, typer.Option("--delimiter", rich_help_panel=_ORIGINAL)] = None,
-    user_column: Annotated[str | None, typer.Option("--user-column", metavar="NAME", rich_help_panel=_ORIGINAL)] = None,
-    item_column: Annotated[str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_ORIGINAL)] = None,
-    rating_column: Annotated[
-        str | None, typer.Option("--rating-column", metavar="NAME", rich_help_panel=_ORIGINAL)
-    ] = None,
+    format: reading.Format = None,
+    delimiter: reading.Delimiter = None,
+    user_column: reading.UserColumn = None,
+    item_column: reading.ItemColumn = None,
+    rating_column: reading.RatingColumn = None,
     publish_seed: Annotated[
         int, typer.Option("--publish-seed", help="The --seed of the publication.", rich_help_panel=_ORIGINAL)
     ] = 0,

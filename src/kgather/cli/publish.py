@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kgather.cli import reading
 from kgather.cli.console import StageProgress, print_checks, print_json, print_line, warn
 from kgather.errors import InputError
 from kgather.loaders import LoadOptions
@@ -12,7 +13,7 @@ from kgather.publish import LOADED_ATTRIBUTES, AttributesSource, Published, publ
 from kgather.settings import PublishSettings
 from kgather.validation import validated
 
-_INPUT = "Reading the input"
+_INPUT = reading.PANEL
 _USERS = "What is known of users"
 _GROUPS = "Gathering"
 _RELEASE = "The release"
@@ -27,31 +28,13 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Where the release goes: a new or empty folder.")
     ] = Path("release"),
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="auto, csv, tsv, u.data, movielens-dat, netflix, parquet or duckdb.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="What separates fields, as ';' or '\\t'.", rich_help_panel=_INPUT)
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="utf-8 (default) or latin-1.", rich_help_panel=_INPUT)
-    ] = None,
-    user_column: Annotated[
-        str | None,
-        typer.Option("--user-column", metavar="NAME", help="Or its place, from 1.", rich_help_panel=_INPUT),
-    ] = None,
-    item_column: Annotated[str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_INPUT)] = None,
-    rating_column: Annotated[
-        str | None, typer.Option("--rating-column", metavar="NAME", rich_help_panel=_INPUT)
-    ] = None,
-    time_column: Annotated[
-        str | None, typer.Option("--time-column", metavar="NAME", help="'none' ignores times.", rich_help_panel=_INPUT)
-    ] = None,
+    format: reading.Format = None,
+    delimiter: reading.Delimiter = None,
+    encoding: reading.Encoding = None,
+    user_column: reading.UserColumn = None,
+    item_column: reading.ItemColumn = None,
+    rating_column: reading.RatingColumn = None,
+    time_column: reading.TimeColumn = None,
     scale: Annotated[
         str | None,
         typer.Option(

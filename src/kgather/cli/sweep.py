@@ -8,13 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kgather.cli import reading
 from kgather.cli.console import StageProgress, print_json, print_line
 from kgather.errors import InputError
 from kgather.loaders import LoadOptions
 from kgather.sweep import Sweep, SweepRow, check_folder, sweep, write
 from kgather.validation import validated
-
-_INPUT = "Reading the input"
 
 
 def command(
@@ -37,27 +36,13 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", help="As of publish; detected where not given.", rich_help_panel=_INPUT),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="What separates fields.", rich_help_panel=_INPUT)
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="utf-8 (default) or latin-1.", rich_help_panel=_INPUT)
-    ] = None,
-    user_column: Annotated[
-        str | None,
-        typer.Option("--user-column", metavar="NAME", help="Or its place, from 1.", rich_help_panel=_INPUT),
-    ] = None,
-    item_column: Annotated[str | None, typer.Option("--item-column", metavar="NAME", rich_help_panel=_INPUT)] = None,
-    rating_column: Annotated[
-        str | None, typer.Option("--rating-column", metavar="NAME", rich_help_panel=_INPUT)
-    ] = None,
-    time_column: Annotated[
-        str | None, typer.Option("--time-column", metavar="NAME", help="'none' ignores times.", rich_help_panel=_INPUT)
-    ] = None,
+    format: reading.Format = None,
+    delimiter: reading.Delimiter = None,
+    encoding: reading.Encoding = None,
+    user_column: reading.UserColumn = None,
+    item_column: reading.ItemColumn = None,
+    rating_column: reading.RatingColumn = None,
+    time_column: reading.TimeColumn = None,
 ) -> None:
     """Compare methods and sizes of group: what a release costs, and what attackers get from it.
 
