@@ -33,7 +33,7 @@ def today(
 def cut(here: Present, outcome: Sequence[int]) -> Present:
     column = here.columns(here.values)
     partition = here.partition.with_column("x", column["x"], K)
-    made = partition.refined(np.array(outcome, dtype=np.int32), K, column, seed=SEED, sd=0.0)
+    made = partition.refined(partition.spread(np.array(outcome, dtype=np.int32)), K, column, seed=SEED, sd=0.0)
     return replace(here, partition=made)
 
 

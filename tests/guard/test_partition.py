@@ -15,7 +15,7 @@ SEED = np.uint64(3)
 def refine(
     partition: Partition, outcome: list[int], k: int, columns: dict[str, Column] | None = None, **more: Any
 ) -> Partition:
-    return partition.refined(np.array(outcome, dtype=np.int32), k, columns or {}, seed=SEED, sd=0.0, **more)
+    return partition.refined(partition.spread(np.array(outcome, dtype=np.int32)), k, columns or {}, seed=SEED, sd=0.0, **more)
 
 
 def whole(n: int) -> Partition:
@@ -121,8 +121,8 @@ def test_it_only_gets_finer(
         if at == when:
             partition = partition.with_column("x", values, k)
         before, known = partition, "x" in partition.clusters
-        partition = partition.refined(outcome, k, {"x": values}, seed=np.uint64(seed), sd=sd)
-        again = before.refined(outcome, k, {"x": values}, seed=np.uint64(seed), sd=sd)
+        partition = partition.refined(partition.spread(outcome), k, {"x": values}, seed=np.uint64(seed), sd=sd)
+        again = before.refined(before.spread(outcome), k, {"x": values}, seed=np.uint64(seed), sd=sd)
         assert (again.atom == partition.atom).all()
         assert (again.names == partition.names).all()
         # Every row is in one atom of k units, inside an old one.

@@ -7,7 +7,7 @@ in. Where all atoms are pure that is the exact sum.
 import hashlib
 import hmac
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from kgather.guard.base import Base
 from kgather.guard.generalized import Classes, Match
 from kgather.guard.history import Present
 from kgather.guard.outcomes import Outcome
-from kgather.guard.partition import Column, Partition
+from kgather.guard.partition import Column, Means, Partition
 from kgather.guard.plan import (
     Aggregate,
     Block,
@@ -58,18 +58,15 @@ class Terms:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with what it means for the rows that are answered about."""
+    """A question with what it means for the rows that are answered about. people int64[g + 1]: who is in each group,
+    and in all of them together. seed: noise hangs on the sets of rows asked for, in however many ways."""
 
     question: Question
     universe: str
     outcome: np.ndarray
     found: Outcome
+    people: np.ndarray
     seed: np.uint64
-
-    @property
-    def group(self) -> np.ndarray:
-        """0 where not asked for, otherwise 1 + the number of the group, int32[v]."""
-        return np.maximum(self.outcome - 1, 0)
 
 
 class Answering:
@@ -82,6 +79,7 @@ class Answering:
         self.asked: dict[Question, Asked] = {}
         self.columns: dict[str, dict[str, Column]] = {}
         self.cut: set[str] = set()
+        self._spreads: dict[Question, tuple[Partition, atoms.Spread]] = {}
 
     def cut_for(self, plan: Plan, known: Mapping[str, Mapping[str, Column]]) -> None:
         """Cut atoms for everything that a plan asks. known: of each universe, the columns that clusters are kept of.
@@ -169,12 +167,29 @@ class Answering:
             return
         universe = self.base.universe(question.universe)
         found = self.base.outcome(question)
-        outcome = np.ascontiguousarray(found.outcome[self.presents[universe].rows])
-        meaning = universe.encode() + _groups_alone(outcome).tobytes()
-        digest = hmac.new(self.terms.secret, meaning, hashlib.sha256).digest()
-        self.asked[question] = Asked(
-            question, universe, outcome, found, np.uint64(int.from_bytes(digest[:8], "little"))
-        )
+        present = self.presents[universe]
+        outcome = present.own(found.outcome)
+        known = found.described.get(universe)
+        if known is None or known[0] is not present.rows:
+            salt = _number(self._keyed(universe.encode()))
+            unit, keys = present.partition.unit, present.own(present.keys)
+            known = (present.rows, *atoms.describe(outcome, unit, keys, salt, len(found.keys)))
+            found.described[universe] = known
+        _, sums, people = known
+        # False and unknown are alike, and so are the names of groups: one set asked for in many ways has one noise.
+        seed = _number(self._keyed(universe.encode() + np.sort(sums).tobytes()))
+        self.asked[question] = Asked(question, universe, outcome, found, people, seed)
+
+    def _keyed(self, meaning: bytes) -> bytes:
+        return hmac.new(self.terms.secret, meaning, hashlib.sha256).digest()
+
+    def spread(self, asked: Asked) -> atoms.Spread:
+        """How what is asked for spreads over the atoms that there are now."""
+        partition = self.presents[asked.universe].partition
+        known = self._spreads.get(asked.question)
+        if known is None or known[0] is not partition:
+            known = self._spreads[asked.question] = (partition, partition.spread(asked.outcome))
+        return known[1]
 
     def _cluster(self, aggregate: Aggregate) -> None:
         for bounds in _products(aggregate):
@@ -194,12 +209,12 @@ class Answering:
         self._replace(
             asked.universe,
             present.partition.refined(
-                asked.outcome,
+                self.spread(asked),
                 self.terms.k,
                 columns,
                 seed=asked.seed,
                 sd=0.0 if self.terms.exact else self.terms.sd,
-                diverse=[self.base.codes(asked.universe, column)[present.rows] for column in self.terms.diverse],
+                diverse=[present.own(self.base.codes(asked.universe, column)) for column in self.terms.diverse],
                 l=self.terms.l,
             ),
         )
@@ -210,9 +225,7 @@ class Answering:
             self.presents[universe] = replace(present, partition=partition, values=self.columns.get(universe, {}))
 
     def _is_mixed(self, asked: Asked) -> bool:
-        partition = self.presents[asked.universe].partition
-        pieces = atoms.cut_into_pieces(partition.atom, asked.group, partition.unit)
-        return len(pieces.atom) > partition.n_atoms
+        return len(self.spread(asked).groups().mixed) > 0
 
     def _table(self, block: Block) -> pa.Table:
         parts = [self._grouping_set(block, chosen) for chosen in block.grouping_sets]
@@ -266,7 +279,7 @@ class Answering:
     def _people_of(self, groups: "_Groups") -> dict[tuple[Any, ...], float]:
         """How many people are in each group that is shown, from their own partition; those of too few are left out."""
         people = {keys: self._groups(_in_group(groups.asked.question, keys)) for keys in groups.keys}
-        return {keys: float(of.weights(0).sum()) for keys, of in people.items() if of.shown}
+        return {keys: of.total(0) for keys, of in people.items() if of.shown}
 
     def _pairs(self, aggregate: Aggregate, chosen: tuple[int, ...]) -> Iterator[tuple[tuple[Any, ...], float]]:
         """A covariance or correlation of each group, from what atoms have of both arguments: the mean of the cluster.
@@ -281,10 +294,10 @@ class Answering:
         for place in groups.shown:
             keys = groups.asked.found.keys[place]
             sides = [
-                means[each] if each in means else _Means.known(by_value[each].known(keys))
+                means[each] if each in means else Means.known(by_value[each].known(keys))
                 for each in aggregate.arguments
             ]
-            value = groups.pair(aggregate, groups.weights(place), sides)
+            value = groups.pair(aggregate, place, sides)
             if value is not None:
                 yield keys, value
 
@@ -300,21 +313,27 @@ class _Groups:
         self.asked = answering.asked[question]
         terms = answering.terms
         self.partition = answering.presents[self.asked.universe].partition
-        partition, group = self.partition, self.asked.group
-        pieces = atoms.cut_into_pieces(partition.atom, group, partition.unit)
-        sd = 0.0 if terms.exact else terms.sd
-        self.of_atom = atoms.assign(pieces, partition.names, seed=self.asked.seed, sd=sd)
-        self.rows = np.bincount(partition.atom, minlength=partition.n_atoms)
+        self.spread = answering.spread(self.asked).groups()
+        self.sd = 0.0 if terms.exact else terms.sd
+        self.of_atom = self.spread.low.copy()
+        mixed = self.spread.mixed
+        self.of_atom[mixed] = atoms.assign(
+            self.spread.pieces, self.partition.names[mixed], seed=self.asked.seed, sd=self.sd
+        )
         n_groups = len(self.asked.found.keys)
-        people = atoms.count_units(group.astype(np.int64) - 1, partition.unit, n_groups)
-        self.units = atoms.count_units(self.of_atom[partition.atom].astype(np.int64) - 1, partition.unit, n_groups)
-        noisy = [
-            atoms.noisy_total(int(count), seed=_next(self.asked.seed, place), sd=sd)
-            for place, count in enumerate(people.tolist())
+        order = np.argsort(self.of_atom, kind="stable")
+        ends = np.searchsorted(self.of_atom[order], np.arange(1, n_groups + 2))
+        self.atoms = [order[ends[place] : ends[place + 1]] for place in range(n_groups)]
+        *people, everybody = self.asked.people.tolist()
+        # An atom is of k people: one is enough.
+        self.shown = [
+            place for place, count in enumerate(people) if len(self.atoms[place]) and self._is_enough(count, place)
         ]
-        self.shown = [place for place in range(n_groups) if self.units[place] >= terms.k and noisy[place] >= terms.k]
-        total = int(atoms.count_units(np.minimum(group, 1).astype(np.int64) - 1, partition.unit, 1)[0])
-        self.enough = atoms.noisy_total(total, seed=_next(self.asked.seed, -1), sd=sd) >= terms.k
+        self.enough = self._is_enough(everybody, -1)
+
+    def _is_enough(self, people: int, place: int) -> bool:
+        noisy = atoms.noisy_total(people, seed=_next(self.asked.seed, place), sd=self.sd)
+        return noisy >= self.answering.terms.k
 
     @property
     def keys(self) -> list[tuple[Any, ...]]:
@@ -324,15 +343,15 @@ class _Groups:
 
     def uncertain(self) -> dict[tuple[Any, ...], float]:
         """The share of each group that is shown which may belong elsewhere or is missing: what mixed atoms hold."""
-        pieces = atoms.cut_into_pieces(self.partition.atom, self.asked.group, self.partition.unit)
-        mixed = np.bincount(pieces.atom, minlength=self.partition.n_atoms)[pieces.atom] > 1
+        pieces = self.spread.pieces
+        counts_for = self.of_atom[self.spread.mixed][pieces.atom]
         found = {}
         for place in self.shown:
-            missing = pieces.rows[mixed & (pieces.outcome == place + 1) & (self.of_atom[pieces.atom] != place + 1)]
-            foreign = pieces.rows[mixed & (pieces.outcome != place + 1) & (self.of_atom[pieces.atom] == place + 1)]
+            missing = pieces.rows[(pieces.outcome == place + 1) & (counts_for != place + 1)]
+            foreign = pieces.rows[(pieces.outcome != place + 1) & (counts_for == place + 1)]
             off = int(missing.sum() + foreign.sum())
             noisy = atoms.noisy_total(off, seed=_next(self.asked.seed, -place - 2), sd=self.answering.terms.sd)
-            share = abs(noisy) / max(float(self.weights(place).sum()), 1.0)
+            share = abs(noisy) / max(self.total(place), 1.0)
             found[self.asked.found.keys[place]] = min(1.0, math.ceil(share * 100) / 100)
         return found
 
@@ -343,53 +362,45 @@ class _Groups:
         moments = [self.means(bounds) for bounds in _products(aggregate)]
         for place in self.shown:
             keys = self.asked.found.keys[place]
-            rows = float(self.weights(place).sum())
+            rows = self.total(place)
             total = rows if totals is None else totals.get(keys)
             if total is not None:
                 yield keys, self._value(aggregate, place, moments, total / rows)
 
-    def weights(self, place: int) -> np.ndarray:
-        """How many rows of each atom count for a group, float64[a]."""
-        return np.where(self.of_atom == place + 1, self.rows, 0).astype(np.float64)
+    def weights(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """The atoms that count for a group, int64[m], and their rows, float64[m]."""
+        mine = self.atoms[place]
+        return mine, self.partition.rows[mine].astype(np.float64)
 
-    def _value(
-        self, aggregate: Aggregate, place: int, moments: "list[_Means]", each_counts: float
-    ) -> float | int | None:
+    def total(self, place: int) -> float:
+        """How many rows count for a group."""
+        return float(self.weights(place)[1].sum())
+
+    def _value(self, aggregate: Aggregate, place: int, moments: list[Means], each_counts: float) -> float | int | None:
         if aggregate.function == "COUNT":
-            return round(float(self.weights(place).sum()) * each_counts)
-        weight = self.weights(place)
-        for each in moments:
-            weight = np.where(each.told, weight, 0.0)
-        mine = np.flatnonzero(weight)
-        weight = weight[mine]
-        total = float(weight.sum())
-        if not total or not self._covers(mine):
+            return round(self.total(place) * each_counts)
+        mine, weight = _told(*self.weights(place), moments)
+        # An atom is of k people: one is enough.
+        if not len(mine):
             return None
         if self.answering.terms.exact and not all(each.whole(mine) for each in moments):
             return None
+        total = float(weight.sum())
         return _statistic(aggregate, total * each_counts, [_Moments.of(each, mine, weight) for each in moments])
 
-    def pair(self, aggregate: Aggregate, weight: np.ndarray, sides: "list[_Means]") -> float | None:
-        """A covariance or correlation. weight: rows of each atom. None where there is nothing to tell."""
-        weight = np.where(sides[0].told & sides[1].told, weight, 0.0)
-        mine = np.flatnonzero(weight)
-        weight = weight[mine]
-        total = float(weight.sum())
-        if not total or not self._covers(mine):
+    def pair(self, aggregate: Aggregate, place: int, sides: list[Means]) -> float | None:
+        """A covariance or correlation of a group. None where there is nothing to tell."""
+        mine, weight = _told(*self.weights(place), sides)
+        if not len(mine):
             return None
         if self.answering.terms.exact and not (
             all(each.whole(mine) for each in sides) and any(each.constant(mine) for each in sides)
         ):
             return None
+        total = float(weight.sum())
         x, y = (each.first[mine] for each in sides)
         covariance = float((weight * (x - weight @ x / total) * (y - weight @ y / total)).sum() / total)
         return _statistic(aggregate, total, [_Moments.of(each, mine, weight) for each in sides], covariance)
-
-    def _covers(self, mine: np.ndarray) -> bool:
-        partition, k = self.partition, self.answering.terms.k
-        chosen = np.zeros(partition.n_atoms, dtype=bool)
-        chosen[mine] = True
-        return int(atoms.count_units(np.where(chosen[partition.atom], 0, -1), partition.unit, 1)[0]) >= k
 
     def known(self, keys: tuple[Any, ...]) -> np.ndarray:
         """The last key of the group that each atom counts for, the others being `keys`; NaN where there is none."""
@@ -397,15 +408,15 @@ class _Groups:
         for place in self.shown:
             *others, value = self.asked.found.keys[place]
             if tuple(others) == keys:
-                values[self.weights(place) > 0] = value
+                values[self.atoms[place]] = value
         return values
 
-    def means(self, bounds: tuple[Bound, ...]) -> "_Means":
+    def means(self, bounds: tuple[Bound, ...]) -> Means:
         """What is said of a column, of each atom."""
         question = self.asked.question
         name, column = self.answering.base.column(question.universe, bounds)
         own = self.answering.presents[self.asked.universe].columns({name: column})[name]
-        return _Means.of(own, self.partition, self.partition.clusters[name], self.answering.terms.k)
+        return self.partition.means(name, own, self.answering.terms.k)
 
 
 class _Classes(_Groups):
@@ -417,71 +428,21 @@ class _Classes(_Groups):
         self.partition = answering.presents[self.asked.universe].partition
         share = Classes(answering.base, self.partition, match).shares(question)
         self.share = share
-        self.rows = np.bincount(self.partition.atom, minlength=self.partition.n_atoms)
-        chosen = np.where(share[self.partition.atom] > 0, 0, -1).astype(np.int64)
-        self.units = atoms.count_units(chosen, self.partition.unit, 1)
-        self.shown = [0] if self.units[0] >= answering.terms.k else []
+        self.atoms = [np.flatnonzero(share)]
+        self.shown = [0] if len(self.atoms[0]) else []
         self.enough = bool(self.shown)
 
     def uncertain(self) -> dict[tuple[Any, ...], float]:
         """The rows of classes some values of which meet the condition but not all, as a share."""
         some, every = (Classes(self.answering.base, self.partition, match) for match in _ENDS)
         wider = some.shares(self.asked.question) - every.shares(self.asked.question)
-        share = float((self.rows * wider).sum()) / max(float(self.weights(0).sum()), 1.0)
+        share = float((self.partition.rows * wider).sum()) / max(self.total(0), 1.0)
         return {(): min(1.0, math.ceil(share * 100) / 100)} if self.shown else {}
 
-    def weights(self, place: int) -> np.ndarray:
-        """As `_Groups.weights`."""
-        del place
-        return self.rows * self.share
-
-
-@dataclass(frozen=True)
-class _Means:
-    """Of each atom, the means of its cluster's cells around `origin` and their least and greatest; told: whether there
-    are cells to tell of; cluster: a number."""
-
-    origin: float
-    first: np.ndarray
-    second: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    told: np.ndarray
-    cluster: np.ndarray
-
-    def whole(self, mine: np.ndarray) -> bool:
-        """Whether no cluster lies both inside and outside of the chosen atoms."""
-        outside = np.ones(len(self.cluster), dtype=bool)
-        outside[mine] = False
-        return not np.isin(self.cluster[mine], self.cluster[outside]).any()
-
-    def constant(self, mine: np.ndarray) -> bool:
-        """Whether all cells of each of the chosen atoms' clusters are equal."""
-        return bool((self.low[mine] == self.high[mine]).all())
-
-    @classmethod
-    def known(cls, values: np.ndarray) -> "_Means":
-        """Of atoms that have a value each, or NaN."""
-        return cls(0.0, values, values**2, values, values, ~np.isnan(values), np.arange(len(values)))
-
-    @classmethod
-    def of(cls, column: Column, partition: Partition, label: np.ndarray, k: int) -> "_Means":
-        places, cluster = np.unique(label, return_inverse=True)
-        cluster = cluster.reshape(-1)
-        present = column.present
-        values = column.values[present]
-        origin = float(np.round(values.mean())) if len(values) else 0.0
-        of_row = cluster[partition.atom[present]]
-        count = np.bincount(of_row, minlength=len(places))
-        units = atoms.count_units(of_row.astype(np.int64), partition.unit[present], len(places))
-        safe = np.maximum(count, 1)
-        first = np.bincount(of_row, values - origin, minlength=len(places)) / safe
-        second = np.bincount(of_row, (values - origin) ** 2, minlength=len(places)) / safe
-        low, high = np.full(len(places), np.inf), np.full(len(places), -np.inf)
-        np.minimum.at(low, of_row, values)
-        np.maximum.at(high, of_row, values)
-        told = (units >= k) & (places >= 0)
-        return cls(origin, first[cluster], second[cluster], low[cluster], high[cluster], told[cluster], cluster)
+    def weights(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+        """As `_Groups.weights`, of which classes count by their shares."""
+        mine = self.atoms[place]
+        return mine, self.partition.rows[mine] * self.share[mine]
 
 
 @dataclass(frozen=True)
@@ -494,7 +455,7 @@ class _Moments:
     high: float
 
     @classmethod
-    def of(cls, means: _Means, mine: np.ndarray, weight: np.ndarray) -> "_Moments":
+    def of(cls, means: Means, mine: np.ndarray, weight: np.ndarray) -> "_Moments":
         total = weight.sum()
         first = float((weight * means.first[mine]).sum() / total)
         second = float((weight * means.second[mine]).sum() / total)
@@ -585,16 +546,16 @@ def _questions(block: Block) -> Iterator[Question]:
                 yield _with_keys(_of_cells(aggregate), chosen)
 
 
-def _groups_alone(outcome: np.ndarray) -> np.ndarray:
-    """Which rows go together: 0 where not asked for, false or unknown alike, so that one set asked for in many ways has
-    one noise; groups in the order of their first rows. int64[v], or the bits of one group."""
-    group = np.maximum(outcome - 1, 0)
-    if group.max(initial=0) <= 1:
-        return np.packbits(group == 1)
-    _, first, place = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(1, len(first) + 1)
-    return np.where(group == 0, 0, rank[place.reshape(-1)])
+def _told(mine: np.ndarray, weight: np.ndarray, moments: Sequence[Means]) -> tuple[np.ndarray, np.ndarray]:
+    """The atoms, and their weights, of which there are cells of all columns to tell of."""
+    there = np.ones(len(mine), dtype=bool)
+    for each in moments:
+        there &= each.told[mine]
+    return mine[there], weight[there]
+
+
+def _number(digest: bytes) -> np.uint64:
+    return np.uint64(int.from_bytes(digest[:8], "little"))
 
 
 def _next(seed: np.uint64, place: int) -> np.uint64:

@@ -8,13 +8,21 @@ Every number that decides has noise that hangs on a secret, the meaning of the q
 decision turns on one person, and asking again tells nothing new.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 from numba import njit
 
 from kgather.udfs.hashing import keyed, mix
 
+T = TypeVar("T")
+
+_MOST = np.iinfo(np.int32).max
+_A_PART = 1 << 20  # rows that are not worth a second thread
 _DENSE = 1 << 26  # pieces counted in a table without sorting
 _NEAR_IN, _NEAR_OUT = 12, 25  # atoms tried when the sum of the chosen is improved by an exchange
 _CUT, _SHARE, _TOTAL, _MARK = 1, 2, 3, 4  # what noise, or a key, is for
@@ -53,6 +61,177 @@ def cut_into_pieces(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray) -> 
         count_units(of_row, unit, len(found)),
         of_row,
     )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How outcomes spread over atoms.
+
+    low, high int32[a]: the least and the greatest outcome of each atom. mixed int64[m]: atoms with several; rows
+    int64[r], unit int32[r]: their rows; pieces: of these, with atoms numbered as in `mixed`.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    mixed: np.ndarray
+    rows: np.ndarray
+    unit: np.ndarray
+    pieces: Pieces
+
+    def groups(self) -> "Spread":
+        """The same without a difference of false and unknown: 0, or 1 + the number of the group."""
+        low, high = np.maximum(self.low - 1, 0), np.maximum(self.high - 1, 0)
+        still = low[self.mixed] < high[self.mixed]
+        old = self.pieces
+        keep = still[old.atom]
+        atom = (np.cumsum(still) - 1)[old.atom[keep]]
+        outcome = np.maximum(old.outcome[keep] - 1, 0)
+        # Pieces lie in the order of atoms and outcomes: the unknown follows the false.
+        first = np.append(True, (np.diff(atom) != 0) | (np.diff(outcome) != 0))[: len(atom)]
+        place = np.full(len(keep), -1, dtype=np.int64)
+        place[keep] = np.cumsum(first) - 1
+        of_row = place[old.of_row]
+        of_these = of_row >= 0
+        unit, of_row = self.unit[of_these], of_row[of_these]
+        count = int(first.sum())
+        pieces = Pieces(
+            atom[first].astype(np.int32),
+            outcome[first].astype(np.int32),
+            np.bincount(place[keep], old.rows[keep], count).astype(np.int64),
+            count_units(of_row, unit, count),
+            of_row,
+        )
+        return Spread(low, high, self.mixed[still], self.rows[of_these], unit, pieces)
+
+
+def spread(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, n_atoms: int) -> Spread:
+    """Find how outcomes spread. atom, unit: int32[n]; outcome int8[n] or int32[n]. O(n)."""
+    parts = _parts(len(atom))
+    ends = [(np.full(n_atoms, _MOST, dtype=np.int32), np.full(n_atoms, -1, dtype=np.int32)) for _ in parts]
+    run(lambda part: _ends(atom[parts[part]], outcome[parts[part]], *ends[part]), len(parts))
+    low, high = (reduce(best, of) for best, of in zip((np.minimum, np.maximum), zip(*ends, strict=True), strict=True))
+    is_mixed = low < high
+    mixed = np.flatnonzero(is_mixed)
+    number = np.where(is_mixed, np.cumsum(is_mixed, dtype=np.int32) - 1, -1).astype(np.int32)
+    found = run(lambda part: rows_of(atom[parts[part]], number, parts[part].start), len(parts))
+    rows = np.concatenate(found)
+    own = unit[rows]
+    return Spread(low, high, mixed, rows, own, cut_into_pieces(number[atom[rows]], outcome[rows], own))
+
+
+def _parts(n: int, unit: np.ndarray | None = None) -> list[slice]:
+    """Halves of many rows, one for each thread; those of one unit, if given, are in one."""
+    middle = n // 2 if n > _A_PART else n
+    while unit is not None and 0 < middle < n and unit[middle] == unit[middle - 1]:
+        middle += 1
+    return [slice(0, middle), slice(middle, n)] if middle < n else [slice(0, n)]
+
+
+def run(step: Callable[[int], T], parts: int) -> list[T]:
+    """The step of each part, at the same time."""
+    if parts == 1:
+        return [step(0)]
+    with ThreadPoolExecutor(parts) as pool:
+        return list(pool.map(step, range(parts)))
+
+
+@njit(nogil=True, cache=True)
+def _ends(atom: np.ndarray, outcome: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    for row in range(len(atom)):
+        own, found = atom[row], outcome[row]
+        if found < low[own]:
+            low[own] = found
+        if found > high[own]:
+            high[own] = found
+
+
+@njit(nogil=True, cache=True)
+def rows_of(atom: np.ndarray, number: np.ndarray, start: int) -> np.ndarray:
+    """Rows of atoms whose number is not below 0, int64[r], counted from `start`."""
+    count = 0
+    for row in range(len(atom)):
+        count += number[atom[row]] >= 0
+    found = np.empty(count, dtype=np.int64)
+    count = 0
+    for row in range(len(atom)):
+        if number[atom[row]] >= 0:
+            found[count] = start + row
+            count += 1
+    return found
+
+
+def describe(
+    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the rows of each group add up to as hashes, uint64[groups], and how many units have some, int64[groups + 1],
+    the last of all groups together. outcome: 2 + the group. keys uint64[n]: names of the rows. O(n)."""
+    parts = _parts(len(outcome), unit)
+    step = _describe_one if groups == 1 else _describe
+    found = run(lambda part: step(outcome[parts[part]], unit[parts[part]], keys[parts[part]], seed, groups), len(parts))
+    sums, counts = (reduce(np.add, of) for of in zip(*found, strict=True))
+    return sums, counts
+
+
+@njit(nogil=True, cache=True)
+def _describe(
+    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    sums = np.zeros(groups, dtype=np.uint64)
+    counts = np.zeros(groups + 1, dtype=np.int64)
+    last = np.full(groups + 1, -1, dtype=np.int64)
+    for row in range(len(outcome)):
+        if outcome[row] >= 2:
+            group = outcome[row] - 2
+            sums[group] += mix(keys[row] ^ seed)
+            own = unit[row]
+            if last[group] != own:
+                last[group] = own
+                counts[group] += 1
+            if last[groups] != own:
+                last[groups] = own
+                counts[groups] += 1
+    return sums, counts
+
+
+@njit(nogil=True, cache=True)
+def _describe_one(
+    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of one group, without a branch that nobody can foresee."""
+    total, count, last = np.uint64(0), np.int64(0), np.int64(-1)
+    for row in range(len(outcome)):
+        asked = outcome[row] == 2
+        total += mix(keys[row] ^ seed) * np.uint64(asked)
+        own = np.int64(unit[row])
+        count += np.int64(asked & (own != last))
+        last = own if asked else last
+    return np.full(groups, total), np.full(groups + 1, count)
+
+
+@njit(nogil=True, cache=True)
+def tally(
+    atom: np.ndarray, unit: np.ndarray, values: np.ndarray, n_atoms: int, origin: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each atom the number of cells, of units with one, the sums of cells and of their squares around `origin`, the
+    least and the greatest. values float64[n], NaN where there is none."""
+    count, units = np.zeros(n_atoms, dtype=np.int64), np.zeros(n_atoms, dtype=np.int64)
+    first, second = np.zeros(n_atoms), np.zeros(n_atoms)
+    low, high = np.full(n_atoms, np.inf), np.full(n_atoms, -np.inf)
+    last = np.full(n_atoms, -1, dtype=np.int32)
+    for row in range(len(atom)):
+        value = values[row]
+        if np.isnan(value):
+            continue
+        own = atom[row]
+        count[own] += 1
+        if last[own] != unit[row]:
+            last[own] = unit[row]
+            units[own] += 1
+        first[own] += value - origin
+        second[own] += (value - origin) ** 2
+        low[own] = min(low[own], value)
+        high[own] = max(high[own], value)
+    return count, units, first, second, low, high
 
 
 @njit(nogil=True, cache=True)

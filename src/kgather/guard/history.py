@@ -9,6 +9,7 @@ are kept of each column and atom; their cluster is answered about no more.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -34,7 +35,7 @@ class Present:
 
     def kept(self, before: Kept | None) -> Kept:
         """What the ledger shall keep; rows that are gone, or not answered about yet, stay as they were."""
-        keys, atoms = self.keys[self.rows], self.partition.names[self.partition.atom]
+        keys, atoms = self.own(self.keys), self.partition.names[self.partition.atom]
         marked, mark = self._marks()
         if before is not None:
             n = len(keys)
@@ -72,7 +73,18 @@ class Present:
 
     def columns(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """Columns of all rows, of those that are answered about."""
+        if self.is_all:
+            return dict(columns)
         return {name: Column(column.values[self.rows]) for name, column in columns.items()}
+
+    def own(self, values: np.ndarray) -> np.ndarray:
+        """Values of all rows, of those that are answered about."""
+        return values if self.is_all else np.ascontiguousarray(values[self.rows])
+
+    @cached_property
+    def is_all(self) -> bool:
+        """Whether all rows are answered about."""
+        return len(self.rows) == len(self.keys)
 
 
 def present(

@@ -8,6 +8,7 @@ the one nor the other ever takes back what an earlier answer could be subtracted
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,10 +24,44 @@ class Column:
 
     values: np.ndarray
 
-    @property
+    @cached_property
     def present(self) -> np.ndarray:
         """Which cells there are, bool[n]."""
         return ~np.isnan(self.values)
+
+    @cached_property
+    def origin(self) -> float:
+        """A whole number near the mean, so that sums around it lose no digits."""
+        return float(np.round(np.nanmean(self.values))) if self.present.any() else 0.0
+
+
+@dataclass(frozen=True)
+class Means:
+    """Of each atom, the means of its cluster's cells around `origin` and their least and greatest; told: whether there
+    are cells to tell of; cluster: a number."""
+
+    origin: float
+    first: np.ndarray
+    second: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    told: np.ndarray
+    cluster: np.ndarray
+
+    def whole(self, mine: np.ndarray) -> bool:
+        """Whether no cluster lies both inside and outside of the chosen atoms."""
+        outside = np.ones(len(self.cluster), dtype=bool)
+        outside[mine] = False
+        return not np.isin(self.cluster[mine], self.cluster[outside]).any()
+
+    def constant(self, mine: np.ndarray) -> bool:
+        """Whether all cells of each of the chosen atoms' clusters are equal."""
+        return bool((self.low[mine] == self.high[mine]).all())
+
+    @classmethod
+    def known(cls, values: np.ndarray) -> "Means":
+        """Of atoms that have a value each, or NaN."""
+        return cls(0.0, values, values**2, values, values, ~np.isnan(values), np.arange(len(values)))
 
 
 @dataclass(frozen=True)
@@ -39,6 +74,7 @@ class Partition:
     names: np.ndarray
     next_name: int
     clusters: Mapping[str, np.ndarray] = field(default_factory=dict)
+    _means: dict[str, Means] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def whole(cls, unit: np.ndarray) -> "Partition":
@@ -50,13 +86,55 @@ class Partition:
         """How many atoms there are."""
         return len(self.names)
 
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Rows of each atom, int64[a]."""
+        return np.bincount(self.atom, minlength=self.n_atoms)
+
     def units(self) -> np.ndarray:
         """Distinct units of each atom, int64[a]."""
         return atoms.count_units(self.atom.astype(np.int64), self.unit, self.n_atoms)
 
+    def spread(self, outcome: np.ndarray) -> atoms.Spread:
+        """How the outcomes of a question spread over the atoms, int8[n] or int32[n]."""
+        return atoms.spread(self.atom, outcome, self.unit, self.n_atoms)
+
+    def means(self, name: str, column: Column, k: int) -> Means:
+        """What is said of a column, of each atom. Kept, as long as there is this partition."""
+        if name not in self._means:
+            self._means[name] = self._meant(column, self.clusters[name], k)
+        return self._means[name]
+
+    def _meant(self, column: Column, label: np.ndarray, k: int) -> Means:
+        places, cluster = np.unique(label, return_inverse=True)
+        cluster = cluster.reshape(-1)
+        count, units, first, second, low, high = atoms.tally(
+            self.atom, self.unit, column.values, self.n_atoms, column.origin
+        )
+        n = len(places)
+        safe = np.maximum(np.bincount(cluster, count, n), 1)
+        least, greatest, most = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n, dtype=np.int64)
+        np.minimum.at(least, cluster, low)
+        np.maximum.at(greatest, cluster, high)
+        np.maximum.at(most, cluster, units)
+        # One unit may be in several atoms of a cluster: where no atom has k by itself, units are counted.
+        few = most < k
+        of_row = np.where(column.present & few[cluster[self.atom]], cluster[self.atom], -1)
+        most = np.maximum(most, atoms.count_units(of_row, self.unit, n))
+        told = (most >= k) & (places >= 0)
+        return Means(
+            column.origin,
+            (np.bincount(cluster, first, n) / safe)[cluster],
+            (np.bincount(cluster, second, n) / safe)[cluster],
+            least[cluster],
+            greatest[cluster],
+            told[cluster],
+            cluster,
+        )
+
     def refined(
         self,
-        outcome: np.ndarray,
+        spread: atoms.Spread,
         k: int,
         columns: Mapping[str, Column],
         *,
@@ -67,26 +145,33 @@ class Partition:
     ) -> "Partition":
         """Cut where the pieces stay large enough; the same object where nothing is cut.
 
-        outcome int32[n]. columns: those that clusters are known of. diverse: int32[n] codes of what must keep l values
-        in every atom.
+        spread: of what cuts. columns: those that clusters are known of. diverse: int32[n] codes of what must keep l
+        values in every atom.
         """
-        pieces = atoms.cut_into_pieces(self.atom, outcome, self.unit)
+        pieces, mixed = spread.pieces, spread.mixed
         # Where nobody is asked for the steps are those of a few.
-        if len(pieces.atom) == self.n_atoms and int(pieces.outcome.max(initial=0)) > 1:
+        if not len(mixed) and int(spread.high.max()) > 1:
             return self
-        new = atoms.split(pieces, self.unit, self.names, k, seed=seed, sd=sd)
+        new = atoms.split(pieces, spread.unit, self.names[mixed], k, seed=seed, sd=sd)
         for codes in diverse:
-            new = _kept_diverse(new, pieces, codes, l)
-        count = int(new.max()) + 1
-        if count == self.n_atoms:
+            new = _kept_diverse(new, pieces, codes[spread.rows], l)
+        count = int(new.max(initial=-1)) + 1
+        if count == len(mixed):
             return self
-        old_of = np.zeros(count, dtype=np.int64)
-        old_of[new] = pieces.atom
-        parts = np.bincount(old_of, minlength=self.n_atoms)
+        # Which of the mixed atoms each new one is of, and into how many each atom is cut.
+        of_mixed = np.zeros(count, dtype=np.int64)
+        of_mixed[new] = pieces.atom
+        parts = np.ones(self.n_atoms, dtype=np.int64)
+        parts[mixed] = np.bincount(of_mixed, minlength=len(mixed))
+        old_of = np.repeat(np.arange(self.n_atoms), parts)
+        start = np.cumsum(parts) - parts
+        first = np.cumsum(parts[mixed]) - parts[mixed]
+        number = start[mixed[of_mixed]] + np.arange(count) - first[of_mixed]
+        atom = start.astype(np.int32)[self.atom]
+        atom[spread.rows] = number[new[pieces.of_row]]
         cut = parts[old_of] > 1
         names = self.names[old_of]
         names[cut] = self.next_name + np.arange(int(cut.sum()))
-        atom = new[pieces.of_row].astype(np.int32)
         finer = replace(self, atom=atom, names=names, next_name=self.next_name + int(cut.sum()), clusters={})
         touched = np.flatnonzero(parts > 1)
         return replace(
@@ -120,15 +205,23 @@ class Partition:
         result = label.copy()
         # Labels are names of atoms: no two clusters have the same one.
         result[stands] = self.names[stands] + 1
+        # What is left of a cluster is one by itself, or with the part of the most cells where it is too little.
         glued = (left > 0) & (left < k)
-        for group in np.flatnonzero(np.bincount(cluster, weights=rest, minlength=len(places)) * alone):
-            mine = rest & (cluster == group)
-            if glued[group]:
-                partner = np.flatnonzero(stands & (cluster == group))
-                result[mine] = result[partner[np.argmax(own[partner])]]
-            else:
-                result[mine] = self.names[np.flatnonzero(mine)[0]] + 1
+        first = _last_of(cluster[rest][::-1], np.flatnonzero(rest)[::-1], len(places))
+        order = np.flatnonzero(stands)
+        order = order[np.lexsort((-order, own[order]))]
+        largest = _last_of(cluster[order], order, len(places))
+        anchor = np.where(glued, largest, first)
+        moved = rest & alone[cluster]
+        result[moved] = self.names[anchor[cluster[moved]]] + 1
         return result
+
+
+def _last_of(group: np.ndarray, values: np.ndarray, groups: int) -> np.ndarray:
+    """The last of the values of each group, int64[groups], or -1."""
+    found = np.full(groups, -1, dtype=np.int64)
+    found[group] = values
+    return found
 
 
 def _kept_diverse(new: np.ndarray, pieces: atoms.Pieces, codes: np.ndarray, least: int) -> np.ndarray:
@@ -136,8 +229,8 @@ def _kept_diverse(new: np.ndarray, pieces: atoms.Pieces, codes: np.ndarray, leas
     part = new[pieces.of_row].astype(np.int64)
     known = codes >= 0
     pairs = np.unique(part[known] * (int(codes.max(initial=0)) + 1) + codes[known])
-    values = np.bincount(pairs // (int(codes.max(initial=0)) + 1), minlength=int(new.max()) + 1)
-    poor = np.zeros(int(pieces.atom.max()) + 1, dtype=bool)
+    values = np.bincount(pairs // (int(codes.max(initial=0)) + 1), minlength=int(new.max(initial=-1)) + 1)
+    poor = np.zeros(int(pieces.atom.max(initial=-1)) + 1, dtype=bool)
     poor[pieces.atom[values[new] < least]] = True
     first = np.zeros(len(poor), dtype=np.int64)
     first[pieces.atom[::-1]] = new[::-1]

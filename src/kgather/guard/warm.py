@@ -7,6 +7,7 @@ import numpy as np
 from kgather.guard import atoms
 from kgather.guard.history import Present
 from kgather.guard.ledger import delta
+from kgather.guard.outcomes import look_up
 from kgather.guard.partition import Column, Partition
 
 _ROWS = 8
@@ -20,8 +21,15 @@ def compile_kernels() -> None:
     whole = Partition.whole(unit).with_column("x", columns["x"], 2)
     keys, rows = np.arange(_ROWS, dtype=np.uint64), np.arange(_ROWS)
     before = Present(keys, unit, rows, whole, columns).kept(None)
-    cut = whole.refined(outcome, 2, columns, seed=seed, sd=1.0)
+    for kind in (np.int8, np.int32):
+        own = outcome.astype(kind)
+        spread = whole.spread(own)
+        for groups in (1, 3):
+            atoms.describe(own, unit, keys, seed, groups)
+        for codes in (np.uint8, np.uint16, np.int32):
+            look_up(np.zeros(3, dtype=kind), outcome.astype(codes))
+    whole.means("x", columns["x"], 2)
+    cut = whole.refined(spread, 2, columns, seed=seed, sd=1.0)
     delta(before, Present(keys, unit, rows, cut, columns).kept(before))
-    pieces = atoms.cut_into_pieces(whole.atom, outcome, unit)
-    atoms.assign(pieces, whole.names, seed=seed, sd=1.0)
+    atoms.assign(spread.groups().pieces, whole.names, seed=seed, sd=1.0)
     atoms.noisy_total(_ROWS, seed=seed, sd=1.0)
