@@ -427,3 +427,8 @@ def test_a_refusal_is_one_text(tmp_path: Path, value: int) -> None:
     guard = Guard.from_policy(write_files(tmp_path, k=150))
     told = refusal(guard, f"SELECT COUNT(*) FROM ratings_wide WHERE pachinko = {value}")
     assert (told.reason, told.code, told.rule, told.static) == (TOO_FEW_MESSAGE, "KG001", Rule.TOO_FEW, False)
+
+
+def test_a_statement_of_constants_that_fails_says_so(guard: Guard) -> None:
+    told = refusal(guard, "SELECT 5 % 0")
+    assert (told.static, told.rule) == (True, Rule.STATEMENT)

@@ -15,7 +15,9 @@ SEED = np.uint64(3)
 def refine(
     partition: Partition, outcome: list[int], k: int, columns: dict[str, Column] | None = None, **more: Any
 ) -> Partition:
-    return partition.refined(partition.spread(np.array(outcome, dtype=np.int32)), k, columns or {}, seed=SEED, sd=0.0, **more)
+    return partition.refined(
+        partition.spread(np.array(outcome, dtype=np.int32)), k, columns or {}, seed=SEED, sd=0.0, **more
+    )
 
 
 def whole(n: int) -> Partition:

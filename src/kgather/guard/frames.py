@@ -467,7 +467,7 @@ class Rows:
         permitted = {
             "condition": ("artifact", "public"),
             "key": ("artifact", "public", "dimension"),
-            "argument": ("artifact", "public", "measure"),
+            "argument": ("artifact", "measure"),
             "count": ("artifact", "public", "measure", "dimension"),
         }[place]
         if role in permitted:

@@ -496,6 +496,9 @@ class _BlockBuilder:
             raise refused(Rule.ARGUMENTS, f"{node.key.upper()} as the argument of {function}", node, allow=allow)
         found = self.rows.locate(frame, node)
         if found is not None:
+            if function != "COUNT" and not found[0].table.protected:
+                allow = "Put the column into GROUP BY, and count"
+                raise refused(Rule.ARGUMENTS, f"{function} of a public table's column", node, allow=allow)
             expr = self.rows.bound(*found, "count" if function == "COUNT" else "argument", node)
         else:
             made = self.rows.made_of(frame, node)
