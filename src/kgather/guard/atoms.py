@@ -45,22 +45,43 @@ class Pieces:
 def cut_into_pieces(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray) -> Pieces:
     """Find the pieces. atom, outcome, unit: int32[n], the rows of a unit beside each other. O(n), or O(n log n)."""
     outcomes = int(outcome.max(initial=0)) + 1
-    keys = atom.astype(np.int64) * outcomes + outcome
     span = (int(atom.max(initial=-1)) + 1) * outcomes
-    found = np.flatnonzero(np.bincount(keys, minlength=span)) if span <= _DENSE else np.unique(keys)
     if span <= _DENSE:
+        rows, units = _count_pieces(atom, outcome, unit, outcomes, span)
+        found = np.flatnonzero(rows)
+        rows, units = rows[found], units[found]
         place = np.zeros(span, dtype=np.int64)
         place[found] = np.arange(len(found))
-        of_row = place[keys]
+        of_row = _places(atom, outcome, outcomes, place)
     else:
+        keys = atom.astype(np.int64) * outcomes + outcome
+        found = np.unique(keys)
         of_row = np.searchsorted(found, keys)
-    return Pieces(
-        (found // outcomes).astype(np.int32),
-        (found % outcomes).astype(np.int32),
-        np.bincount(of_row, minlength=len(found)).astype(np.int64),
-        count_units(of_row, unit, len(found)),
-        of_row,
-    )
+        rows, units = np.bincount(of_row, minlength=len(found)), count_units(of_row, unit, len(found))
+    return Pieces((found // outcomes).astype(np.int32), (found % outcomes).astype(np.int32), rows, units, of_row)
+
+
+@njit(nogil=True, cache=True)
+def _count_pieces(
+    atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, outcomes: int, span: int
+) -> tuple[np.ndarray, np.ndarray]:
+    rows, units = np.zeros(span, dtype=np.int64), np.zeros(span, dtype=np.int64)
+    last = np.full(span, -1, dtype=np.int32)
+    for row in range(len(atom)):
+        own = np.int64(atom[row]) * outcomes + outcome[row]
+        rows[own] += 1
+        if last[own] != unit[row]:
+            last[own] = unit[row]
+            units[own] += 1
+    return rows, units
+
+
+@njit(nogil=True, cache=True)
+def _places(atom: np.ndarray, outcome: np.ndarray, outcomes: int, place: np.ndarray) -> np.ndarray:
+    found = np.empty(len(atom), dtype=np.int64)
+    for row in range(len(atom)):
+        found[row] = place[np.int64(atom[row]) * outcomes + outcome[row]]
+    return found
 
 
 @dataclass(frozen=True)
@@ -242,6 +263,22 @@ def count_units(part: np.ndarray, unit: np.ndarray, parts: int) -> np.ndarray:
     for row in range(len(part)):
         own = part[row]
         if own >= 0 and last[own] != unit[row]:
+            last[own] = unit[row]
+            counts[own] += 1
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def count_units_with_cells(
+    atom: np.ndarray, part_of_atom: np.ndarray, unit: np.ndarray, values: np.ndarray, parts: int
+) -> np.ndarray:
+    """How many distinct units with a cell each part has, int64[parts]. A part is of whole atoms; one below 0 is none.
+    values float64[n], NaN where there is no cell."""
+    counts = np.zeros(parts, dtype=np.int64)
+    last = np.full(parts, -1, dtype=np.int32)
+    for row in range(len(atom)):
+        own = part_of_atom[atom[row]]
+        if own >= 0 and last[own] != unit[row] and not np.isnan(values[row]):
             last[own] = unit[row]
             counts[own] += 1
     return counts

@@ -118,9 +118,7 @@ class Partition:
         np.maximum.at(greatest, cluster, high)
         np.maximum.at(most, cluster, units)
         # One unit may be in several atoms of a cluster: where no atom has k by itself, units are counted.
-        few = most < k
-        of_row = np.where(column.present & few[cluster[self.atom]], cluster[self.atom], -1)
-        most = np.maximum(most, atoms.count_units(of_row, self.unit, n))
+        most = np.maximum(most, self._units_with_cells(column, np.where(most[cluster] < k, cluster, -1), n))
         told = (most >= k) & (places >= 0)
         return Means(
             column.origin,
@@ -177,7 +175,7 @@ class Partition:
         return replace(
             finer,
             clusters={
-                name: finer._separated(label[old_of], columns[name].present, k, np.unique(label[touched]))
+                name: finer._separated(label[old_of], columns[name], k, np.unique(label[touched]))
                 for name, label in self.clusters.items()
             },
         )
@@ -187,20 +185,22 @@ class Partition:
         if name in self.clusters:
             return self
         label = np.zeros(self.n_atoms, dtype=np.int64)
-        own = self._separated(label, column.present, k, np.zeros(1, dtype=np.int64))
+        own = self._separated(label, column, k, np.zeros(1, dtype=np.int64))
         return replace(self, clusters={**self.clusters, name: own})
 
-    def _separated(self, label: np.ndarray, present: np.ndarray, k: int, wanted: np.ndarray) -> np.ndarray:
+    def _units_with_cells(self, column: Column, part: np.ndarray, parts: int) -> np.ndarray:
+        """Distinct units with a cell of parts of whole atoms, int64[parts]; a part below 0 is none."""
+        return atoms.count_units_with_cells(self.atom, part, self.unit, column.values, parts)
+
+    def _separated(self, label: np.ndarray, column: Column, k: int, wanted: np.ndarray) -> np.ndarray:
         """Clusters with the labels `wanted` cut into their atoms, as far as every part keeps cells of k units."""
-        row_atom = np.where(present, self.atom, -1).astype(np.int64)
-        own = atoms.count_units(row_atom, self.unit, self.n_atoms)
+        own = self._units_with_cells(column, np.arange(self.n_atoms), self.n_atoms)
         places, cluster = np.unique(label, return_inverse=True)
         # Labels below 0 are of clusters that are answered about no more, nor is any part of them.
         open_ = np.isin(places, wanted[wanted >= 0])[cluster]
         stands = open_ & (own >= k)
         rest = open_ & ~stands
-        row_rest = np.where(present & rest[self.atom], cluster[self.atom], -1).astype(np.int64)
-        left = atoms.count_units(row_rest, self.unit, len(places))
+        left = self._units_with_cells(column, np.where(rest, cluster, -1), len(places))
         alone = np.bincount(cluster, weights=stands, minlength=len(places)) > 0
         result = label.copy()
         # Labels are names of atoms: no two clusters have the same one.
