@@ -46,28 +46,25 @@ def decoded(sums: Sequence[float | None], count: int) -> np.ndarray:
     return weights
 
 
-def decoded_alike(sums: Sequence[float | None], count: int, told: int | None) -> np.ndarray:
+def decoded_alike(sums: Sequence[float | None], count: int, told: int) -> np.ndarray | None:
     """The same where all cells may weigh as much as they please, but each as much as the other: rows of which each
-    person has one add up to the number of the people. told: that number, if there was a count beside the sums.
+    person has one add up to the number of the people. told: that number, as a count beside the sums has it. None where
+    the sums could be of more than one choice of cells.
 
     Raises ValueError where the sums are none of cells that weigh the same.
     """
-    try:
-        plain = decoded(sums, count)
-    except ValueError:
-        plain = None
-    if plain is not None and told in (None, plain.sum()):
-        return plain
-    for people in range(1, count + 1) if told is None else [told]:
-        for rows in range(1, count + 1):
-            try:
-                cells = decoded([None if each is None else each * rows / people for each in sums], count)
-            except ValueError:
-                continue
-            if cells.sum() == rows:
-                return cells * (people / rows)
-    msg = f"{list(sums)!r} are no sums of cells that weigh the same"
-    raise ValueError(msg)
+    found = []
+    for rows in range(1, count + 1) if told else ():
+        try:
+            cells = decoded([None if each is None else each * rows / told for each in sums], count)
+        except ValueError:
+            continue
+        if cells.sum() == rows:
+            found.append(cells * (told / rows))
+    if not found:
+        msg = f"{list(sums)!r} are no sums of {told} cells that weigh the same"
+        raise ValueError(msg)
+    return found[0] if len(found) == 1 else None
 
 
 @dataclass
@@ -78,8 +75,10 @@ class Oracle:
     users: Mapping[str, Sequence[int]]
     told: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
-    def hear(self, column: str, weights: Iterable[float]) -> None:
-        """One answer: the weight of each cell of a column."""
+    def hear(self, column: str, weights: Iterable[float] | None) -> None:
+        """One answer: the weight of each cell of a column; None where they are not known."""
+        if weights is None:
+            return
         found = np.asarray(list(weights), dtype=np.float64)
         if found.shape != (len(self.users[column]),):
             msg = f"{column} has {len(self.users[column])} cells, not {len(found)}"

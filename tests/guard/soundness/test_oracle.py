@@ -158,3 +158,8 @@ def test_cells_that_weigh_alike_are_told_from_their_sums() -> None:
     assert decoded_alike([each * 5 / 6 for each in sums], n, 5) == pytest.approx(chosen)
     with pytest.raises(ValueError, match="weigh the same"):
         decoded_alike([1.3] * 2, n, 6)
+    # 69, 92 and 115 have 3, 4 and 5 bits: it could be a third of 69, a quarter of 92 or a fifth of 115.
+    assert decoded_alike([23.0], n, 1) is None
+    made = oracle(4)
+    made.hear("value", None)
+    assert made.told == {}
