@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-methods bench-loss bench-mondrian bench-guard bench-satisfaction bench-verification clean
+.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-release bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,15 @@ bench-publish: bench-setup  ## speed and memory: benchmarks/publish.py
 bench-choices: bench-setup  ## what each choice costs and gives away: benchmarks/choices.py
 	$(BIN)/python benchmarks/choices.py
 
+bench-release: bench-setup  ## what the default release costs and gives away, beside the papers': benchmarks/release.py
+	$(BIN)/python benchmarks/release.py
+
+bench-front: bench-setup  ## which model to release, loss against attackers: benchmarks/front.py
+	$(BIN)/python benchmarks/front.py
+
+bench-preferences: bench-setup  ## how preferences are learned: benchmarks/preferences.py
+	$(BIN)/python benchmarks/preferences.py
+
 bench-methods: bench-setup  ## what each method of gathering costs and gives away: benchmarks/methods.py
 	$(BIN)/python benchmarks/methods.py
 
@@ -53,6 +62,12 @@ bench-verification: bench-setup  ## checking models against pycanon: benchmarks/
 
 bench-guard: bench-setup  ## errors and cost of guarded queries: benchmarks/guard.py
 	$(BIN)/python benchmarks/guard.py
+
+bench-scale: bench-setup  ## publishing 1, 10 and 100 million ratings: benchmarks/scale.py
+	$(BIN)/python benchmarks/scale.py
+
+bench-server: bench-setup  ## the server under load, and killed: benchmarks/server.py
+	PYTHONPATH=tests/server:tests/guard $(BIN)/python benchmarks/server.py
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

@@ -77,10 +77,12 @@ def test_every_generic_test_is_documented(name: str) -> None:
 
 def command_options() -> list[tuple[str, str]]:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    single = ("publish", "verify", "attack", "metrics", "sweep", "paper", "query", "explain", "init", "serve")
+    within = [(f"{name} {sub}", of) for name in ("user", "ledger") for sub, of in commands[name].commands.items()]
     return [
-        (command, max(option.opts, key=len))
-        for command in ("publish", "verify", "attack", "metrics", "sweep", "paper", "query", "explain", "init")
-        for option in commands[command].params
+        (name, max(option.opts, key=len))
+        for name, command in [*((name, commands[name]) for name in single), *within]
+        for option in command.params
         if option.param_type_name == "option"
     ]
 

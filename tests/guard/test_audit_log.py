@@ -13,7 +13,7 @@ import pytest
 from guard_files import write_files
 
 from kgather.errors import InputError
-from kgather.guard.audit_log import AuditLog, Entry
+from kgather.guard.audit_log import AuditLog, Entry, Rotation
 from kgather.guard.guard import Guard
 from kgather.guard.refused import TOO_FEW_MESSAGE, Refused
 
@@ -143,7 +143,7 @@ def test_without_an_entry_in_the_policy_nothing_is_written(tmp_path: Path) -> No
 
 
 def test_a_full_file_is_set_aside(tmp_path: Path) -> None:
-    log = AuditLog(tmp_path / "audit.jsonl", max_bytes=1_000, backups=3)
+    log = AuditLog(tmp_path / "audit.jsonl", rotation=Rotation(max_bytes=1_000, backups=3))
     for number in range(40):
         log.record(Entry("analyst", f"SELECT {number}", ()))
     files = sorted(file.name for file in tmp_path.iterdir() if not file.name.endswith(".lock"))
@@ -154,11 +154,85 @@ def test_a_full_file_is_set_aside(tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size <= 1_000 for name in files)
 
 
+@pytest.mark.parametrize(
+    ("every", "first", "second", "aside"),
+    [
+        ("day", "2026-03-01T23:59:59", "2026-03-02T00:00:00", True),
+        ("day", "2026-03-02T00:00:00", "2026-03-02T23:59:59", False),
+        ("hour", "2026-03-02T09:59:59", "2026-03-02T10:00:00", True),
+        ("hour", "2026-03-02T09:00:00", "2026-03-02T09:59:59", False),
+        ("week", "2026-03-01T23:59:59", "2026-03-02T00:00:00", True),  # a Sunday, a Monday
+        ("week", "2026-03-02T00:00:00", "2026-03-08T23:59:59", False),
+        (None, "2020-01-01T00:00:00", "2026-01-01T00:00:00", False),
+    ],
+)
+def test_a_new_day_begins_a_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: str | None, first: str, second: str, aside: bool
+) -> None:
+    """The file itself says since when it is written, so that all processes agree."""
+    path = tmp_path / "audit.jsonl"
+    for moment in (first, second):
+        now = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+        monkeypatch.setattr("kgather.guard.audit_log.datetime", At(now))
+        AuditLog(path, rotation=Rotation(every=every)).record(Entry("analyst", moment, (), _at=now))
+    old = path.with_name("audit.jsonl.1")
+    assert old.exists() is aside
+    assert [line["text"] for line in lines(path)] == [second] if aside else [first, second]
+    if aside:
+        assert [line["text"] for line in lines(old)] == [first]
+
+
+class At:
+    """A clock that stands."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self, _: object) -> datetime:
+        return self._now
+
+    fromisoformat = staticmethod(datetime.fromisoformat)
+
+
+def test_logrotate_may_rename_or_empty_it(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog(path)
+    log.record(Entry("analyst", "first", ()))
+    path.rename(tmp_path / "audit.jsonl-20260301")
+    log.record(Entry("analyst", "second", ()))
+    assert [line["text"] for line in lines(path)] == ["second"]
+    with path.open("r+b") as stream:  # copytruncate
+        stream.truncate(0)
+    log.record(Entry("analyst", "third", ()))
+    assert [line["text"] for line in lines(path)] == ["third"]
+    path.rename(tmp_path / "audit.jsonl-20260302")
+    path.touch(0o644)  # create
+    log.record(Entry("analyst", "fourth", ()))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_none_is_kept_where_none_is_wanted(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl", rotation=Rotation(max_bytes=1_000, backups=0))
+    for number in range(40):
+        log.record(Entry("analyst", f"SELECT {number}", ()))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["audit.jsonl", "audit.jsonl.lock"]
+    assert lines(tmp_path / "audit.jsonl")[-1]["text"] == "SELECT 39"
+
+
+def test_a_process_may_say_how_all_its_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guard = Guard.from_policy(write_files(tmp_path, audit_log="audit.jsonl"))
+    monkeypatch.setattr(AuditLog, "rotation", Rotation(max_bytes=1_000, backups=1))
+    for _ in range(12):
+        guard.query("SELECT COUNT(*) FROM items")
+    assert (tmp_path / "audit.jsonl.1").exists()
+    assert not (tmp_path / "audit.jsonl.2").exists()
+
+
 def test_many_write_whole_lines(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
 
     def work(thread: int) -> None:
-        log = AuditLog(path, max_bytes=20_000, backups=50)
+        log = AuditLog(path, rotation=Rotation(max_bytes=20_000, backups=50))
         for number in range(50):
             log.record(Entry(f"p{thread}", f"{number} " + "x" * 200, ()))
 

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kgather import __version__
-from kgather.cli import attack, explain, init, metrics, paper, publish, query, sweep, verify
+from kgather.cli import attack, explain, init, ledger, metrics, paper, publish, query, serve, sweep, user, verify
 from kgather.cli.console import say
 from kgather.dbt_package import dbt_path
 from kgather.errors import KgatherError, StoppedError
@@ -56,6 +56,9 @@ app.command("sweep", epilog=app.info.epilog)(sweep.command)
 app.command("paper", epilog=app.info.epilog)(paper.command)
 app.command("query", epilog=app.info.epilog)(query.command)
 app.command("explain", epilog=app.info.epilog)(explain.command)
+app.command("serve", epilog=app.info.epilog)(serve.command)
+app.add_typer(user.app, name="user")
+app.add_typer(ledger.app, name="ledger")
 app.command("init")(init.command)
 
 

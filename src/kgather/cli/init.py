@@ -24,6 +24,9 @@ def command(
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="COLUMN", help="Of guard: the column that names people.")
     ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Of guard: let nobody but its owner read database and policy.")
+    ] = False,
 ) -> None:
     """Write a dbt project to start from, or, as `init guard DATABASE`, a policy for the guard."""
     if database is not None:
@@ -31,9 +34,11 @@ def command(
             msg = f"kgather init takes one folder, or: kgather init guard {database}"
             raise InputError(msg)
         _guard(database, out or Path("guard.yml"), k, unit)
+        if private:
+            _close(database, out or Path("guard.yml"))
         return
-    if out is not None or unit is not None:
-        msg = "--out and --unit go with: kgather init guard DATABASE"
+    if out is not None or unit is not None or private:
+        msg = "--out, --unit and --private go with: kgather init guard DATABASE"
         raise InputError(msg)
     write_project(folder, k)
     print_line(
@@ -42,6 +47,15 @@ def command(
         "  export KGATHER_DBT=$(kgather dbt-path)\n"
         "  dbt deps && dbt build"
     )
+
+
+def _close(*files: Path) -> None:
+    for file in files:
+        try:
+            file.chmod(file.stat().st_mode & 0o700)
+        except OSError as error:
+            msg = f"{file} cannot be closed to others: {error.strerror}. Its owner has to: chmod 600 {file}"
+            raise InputError(msg) from None
 
 
 def _guard(database: Path, out: Path, k: int, unit: str | None) -> None:

@@ -96,9 +96,9 @@ class Answering:
         for block in plan.blocks:
             for aggregate in block.aggregates:
                 self._cluster(aggregate)
-        if self.terms.match is None:
-            for asked in self.asked.values():
-                self._refine(asked)
+        # Where one question cuts, another may cut further: asked again, all of it is as it was.
+        while self.terms.match is None and self._refine_all():
+            pass
         if self.terms.exact and any(self._is_mixed(asked) for asked in self.asked.values()):
             self.presents.clear()
             self.presents.update(before)
@@ -200,6 +200,13 @@ class Answering:
             self.columns.setdefault(universe, {})[name] = column
             if name not in present.partition.clusters and len(present.rows):
                 self._replace(universe, present.partition.with_column(name, own, self.terms.k))
+
+    def _refine_all(self) -> bool:
+        """Cut atoms by every question once; whether any was cut."""
+        before = {name: here.partition for name, here in self.presents.items()}
+        for asked in self.asked.values():
+            self._refine(asked)
+        return any(here.partition is not before[name] for name, here in self.presents.items())
 
     def _refine(self, asked: Asked) -> None:
         present = self.presents[asked.universe]

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from kgather.guard.refused import Refused
 MAX_BYTES = 10_000_000
 """A file that is larger is set aside."""
 BACKUPS = 9
+PERIODS = {"hour": 3_600, "day": 86_400, "week": 7 * 86_400}
+"""Seconds after which a file can be set aside, too; hours, days and weeks of UTC."""
+_FIRST = 60  # bytes at the beginning of a file that say since when it is written
 _TEXT = 10_000  # characters of a statement; longer ones are cut and named by their hash
 
 
@@ -59,13 +63,27 @@ class Entry:
         return json.dumps(values) + "\n"
 
 
-class AuditLog:
-    """Lines of JSON in a file. Several threads and processes may write to one."""
+@dataclass(frozen=True)
+class Rotation:
+    """When a file is set aside: before it is larger than `max_bytes`, and with each new `every` (of PERIODS).
+    backups: how many are kept."""
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, backups: int = BACKUPS) -> None:
+    max_bytes: int = MAX_BYTES
+    backups: int = BACKUPS
+    every: str | None = None
+
+
+class AuditLog:
+    """Lines of JSON in a file. Several threads and processes may write to one, and the file may be renamed at any
+    time, as logrotate does: it is opened anew for each line."""
+
+    rotation = Rotation()
+    """Of all logs of this process that are given none of their own."""
+
+    def __init__(self, path: Path, *, rotation: Rotation | None = None) -> None:
         self.path = path
-        self._max_bytes = max_bytes
-        self._backups = backups
+        if rotation is not None:
+            self.rotation = rotation
 
     def record(self, entry: Entry, refusal: Refused | None = None) -> None:
         """Write a line. Raises InputError where it cannot be written: then nothing may be answered."""
@@ -93,15 +111,42 @@ class AuditLog:
                 os.close(lock)
 
     def _make_room(self, size: int) -> None:
-        if not self.path.exists() or self.path.stat().st_size + size <= self._max_bytes:
+        """Set a file aside that is full or of an earlier period. Whoever calls holds the lock."""
+        rotation = self.rotation
+        try:
+            written = self.path.stat().st_size
+        except FileNotFoundError:
             return
-        for number in range(self._backups, 0, -1):
+        if not written or (written + size <= rotation.max_bytes and not self._is_of_earlier(rotation.every)):
+            return
+        if not rotation.backups:
+            self.path.unlink()
+        for number in range(rotation.backups, 0, -1):
             older = self._numbered(number - 1)
             if older.exists():
                 older.replace(self._numbered(number))
 
+    def _is_of_earlier(self, every: str | None) -> bool:
+        """Whether the first line is of an earlier period; the file itself says when, to all processes alike."""
+        if every is None:
+            return False
+        with self.path.open("rb") as stream:
+            found = _AT.match(stream.read(_FIRST))
+        if found is None:
+            return False
+        began = datetime.fromisoformat(found[1].decode())
+        return _period(began, every) < _period(datetime.now(UTC), every)
+
     def _numbered(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
+
+
+_AT = re.compile(rb'\{"at": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
+_MONDAY = 3 * 86_400  # seconds from the start of the first week that has 1970 in it
+
+
+def _period(at: datetime, every: str) -> int:
+    return int(at.replace(tzinfo=UTC).timestamp() + _MONDAY) // PERIODS[every]
 
 
 def _write_whole(handle: int, line: bytes) -> None:

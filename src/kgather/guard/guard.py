@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from kgather.errors import InputError
 from kgather.guard.answers import Answering, Terms
+from kgather.guard.apart import Apart
 from kgather.guard.audit_log import AuditLog, Entry
 from kgather.guard.base import UNITS, Base
 from kgather.guard.catalog import Catalog
 from kgather.guard.deadline import Deadline
+from kgather.guard.describe import Shapes
 from kgather.guard.generalized import classes_of
 from kgather.guard.history import Present, present
 from kgather.guard.ledger import Change, Kept, Ledger, secret_key
@@ -81,9 +83,11 @@ class Guard:
         self.database = folder / policy.database
         self.ledger = Ledger(folder / policy.ledger)
         self._log = AuditLog(folder / policy.audit_log) if policy.audit_log is not None else None
+        self._apart = Apart()
         self._secret = secret_key(self.ledger.path.with_name(self.ledger.path.name + ".key"))
         with self.ledger.deciding():
             self._state = self._read()
+        self._shapes, self._shapes_of = Shapes.of(self._state.base.con), self._state.base
 
     @classmethod
     def from_policy(cls, path: str | Path) -> "Guard":
@@ -95,10 +99,25 @@ class Guard:
         """What names mean."""
         return self._state.base.catalog
 
+    @property
+    def atoms(self) -> dict[str, int]:
+        """How many atoms there are, by universe."""
+        return {name: here.partition.n_atoms for name, here in list(self._state.presents.items())}
+
     def explain(self, sql: str, *, principal: str | None = None, parameters: Parameters = ()) -> str:
         """What would be asked, as SQL to read. Touches no data. Raises Refused where the text is refused."""
         made = self._plan(sql, self._principal(principal), parameters)
         return f"-- answered without the database: {made.tag}" if isinstance(made, Local) else self._explained(made)
+
+    def describe(self, sql: str, parameters: Parameters = (), *, principal: str | None = None) -> pa.Schema:
+        """The columns that the answer to a statement has. Touches no data. parameters: values, or what stands for them
+        (`describe.neutral`). Raises Refused where the text is refused.
+        """
+        made = self._plan(sql, self._principal(principal), parameters)
+        base = self._state.base
+        if base is not self._shapes_of:
+            self._shapes, self._shapes_of = Shapes.of(base.con), base
+        return self._shapes.schema(made, base.catalog.unit)
 
     def query(self, sql: str, *, principal: str | None = None, parameters: Parameters = ()) -> pa.Table:
         """Answer a query.
@@ -125,15 +144,29 @@ class Guard:
         made = self._plan(entry.text, entry.principal, entry.parameters)
         limits = self.policy.limits_of(entry.principal)
         if isinstance(made, Local):
-            return Answer(_local(made, limits))
+            return Answer(self._local(made, limits))
         compile_kernels()
         with self.ledger.deciding():
             state = self._state = self._current()
             with Deadline(limits.time_ms) as deadline:
                 decided = self._decide(state, made, self.policy.mode_of(entry.principal), entry, deadline, bounds)
         with Deadline(limits.time_ms) as deadline:
-            table = _finish(state, made, decided.tables, limits, deadline)
+            relations = {**_public(state.base, made, deadline), **decided.tables}
+            table = self._apart.run(made.sql, relations, limits.memory, deadline)
         return Answer(table, decided.uncertain or {})
+
+    def _local(self, made: Local, limits: Limits) -> pa.Table:
+        if made.sql is None:
+            return pa.table({name: [row[at] for row in made.rows] for at, name in enumerate(made.names)})
+        try:
+            with Deadline(limits.time_ms) as deadline:
+                return self._apart.run(made.sql, {}, limits.memory, deadline)
+        except Refused as refusal:
+            if refusal.rule is not Rule.TOO_FEW:
+                raise
+            # There is nobody in it: it is the statement itself that cannot be computed.
+            told = "The statement's values cannot be computed."
+            raise Refused(told, code=SYNTAX, rule=Rule.STATEMENT) from None
 
     def _logged(self, entry: Entry, refusal: Refused | None = None) -> None:
         if self._log is not None:
@@ -269,11 +302,17 @@ def _loaded(policy: Policy, database: Path) -> Base:
     raise InputError(msg)
 
 
+def _public(base: Base, made: Plan, deadline: Deadline) -> dict[str, pa.Table]:
+    """The public tables that are read beside the blocks."""
+    with base.con.cursor() as con, deadline.watching(con):
+        return {name: con.sql(f"from {identifier(name)}").to_arrow_table() for name in made.public}
+
+
 def _touched(answering: Answering) -> int:
     """How many atoms hold rows that were asked for."""
     touched = {name: np.zeros(here.partition.n_atoms, dtype=bool) for name, here in answering.presents.items()}
     for asked in answering.asked.values():
-        touched[asked.universe][answering.presents[asked.universe].partition.atom[asked.group > 0]] = True
+        touched[asked.universe] |= answering.spread(asked).high > 1
     return sum(int(of.sum()) for of in touched.values())
 
 
@@ -281,37 +320,3 @@ def _more_atoms(state: _State, answering: Answering) -> int:
     return sum(
         answering.presents[name].partition.n_atoms - state.presents[name].partition.n_atoms for name in answering.cut
     )
-
-
-def _finish(state: _State, made: Plan, tables: Mapping[str, pa.Table], limits: Limits, deadline: Deadline) -> pa.Table:
-    """Run what stands above the blocks, on a connection that knows nothing but their results."""
-    with _apart(limits) as con, deadline.watching(con):
-        relations = {
-            name: state.base.con.cursor().sql(f"from {identifier(name)}").to_arrow_table() for name in made.public
-        }
-        for name, table in {**relations, **tables}.items():
-            con.register("kg_block", table)
-            con.execute(f"create table {identifier(name)} as from kg_block")
-            con.unregister("kg_block")
-        _lock(con)
-        return con.sql(made.sql).to_arrow_table()
-
-
-def _local(made: Local, limits: Limits) -> pa.Table:
-    with Deadline(limits.time_ms) as deadline, _apart(limits) as con, deadline.watching(con):
-        if made.sql is not None:
-            _lock(con)
-            return con.sql(made.sql).to_arrow_table()
-        return pa.table({name: [row[at] for row in made.rows] for at, name in enumerate(made.names)})
-
-
-def _apart(limits: Limits) -> duckdb.DuckDBPyConnection:
-    """A connection to nothing, which keeps the limits and writes no temporary files."""
-    return duckdb.connect(
-        config={"python_enable_replacements": False, "memory_limit": limits.memory, "temp_directory": ""}
-    )
-
-
-def _lock(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("set enable_external_access = false")
-    con.execute("set lock_configuration = true")

@@ -62,10 +62,13 @@ class Refused(KgatherError):  # noqa: N818 - a refusal is an answer, too
     """The guard does not answer this statement.
 
     static: decided without touching the data. reason: the sentence for the analyst; it quotes nothing but the
-    analyst's own text and the policy. code: five characters, as SQLSTATE. rule: the rule that decided.
+    analyst's own text and the policy. code: five characters, as SQLSTATE. rule: the rule that decided. position: the
+    character of the text where the construct begins, counted from 1, where that is known.
     """
 
     exit_code = 4
+
+    position: int | None = None
 
     def __init__(self, reason: str, *, code: str = NOT_SUPPORTED, rule: Rule, static: bool = True) -> None:
         super().__init__(reason)
@@ -86,14 +89,22 @@ def refused(
     """Build a static refusal: the reason, where in the text, and what to do or which policy entry would allow it."""
     where = place(node)
     sentence = f"{reason}{where}."
-    return Refused(f"{sentence} {allow}." if allow else sentence, code=code, rule=rule)
+    made = Refused(f"{sentence} {allow}." if allow else sentence, code=code, rule=rule)
+    first = _first(node)
+    made.position = first.meta["start"] + 1 if first is not None else None
+    return made
 
 
 def place(node: exp.Expr | None) -> str:
     """Say where a node stands: ` (line 1, column 8)`, or nothing where the parser kept no position."""
-    first: tuple[int, int, int] | None = None
-    for part in node.walk() if node is not None else ():
-        start = part.meta.get("start")
-        if start is not None and (first is None or start < first[0]):
-            first = (start, part.meta["line"], part.meta["col"] - (part.meta["end"] - start))
-    return f" (line {first[1]}, column {max(first[2], 1)})" if first else ""
+    first = _first(node)
+    if first is None:
+        return ""
+    meta = first.meta
+    return f" (line {meta['line']}, column {max(meta['col'] - (meta['end'] - meta['start']), 1)})"
+
+
+def _first(node: exp.Expr | None) -> exp.Expr | None:
+    """The part of a node that stands first in the text, None where the parser kept no position."""
+    placed = [part for part in node.walk() if part.meta.get("start") is not None] if node is not None else []
+    return min(placed, key=lambda part: part.meta["start"], default=None)

@@ -1,0 +1,276 @@
+"""The catalog that clients see: what they ask it, and that nothing is in it but what the policy shows."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from wire_files import Running, guard
+
+from kgather.server.postgres.catalog import ShadowCatalog, Who
+from kgather.server.postgres.errors import PgError
+from kgather.server.postgres.session_settings import Settings
+
+WHO = Who("ana", "kgather", 17)
+
+DBEAVER = [
+    "SELECT db.oid,db.* FROM pg_catalog.pg_database db WHERE datallowconn AND NOT datistemplate OR"
+    " db.datname = 'kgather'",
+    "SELECT current_schema(),session_user",
+    "SELECT t.oid,t.*,c.relkind,format_type(nullif(t.typbasetype, 0), t.typtypmod) as base_type_name, d.description"
+    " FROM pg_catalog.pg_type t LEFT OUTER JOIN pg_catalog.pg_type et ON et.oid=t.typelem"
+    " LEFT OUTER JOIN pg_catalog.pg_class c ON c.oid=t.typrelid LEFT OUTER JOIN"
+    " pg_catalog.pg_description d ON t.oid=d.objoid"
+    " WHERE t.typname IS NOT NULL AND (c.relkind IS NULL OR c.relkind = 'c')"
+    " AND (et.typcategory IS NULL OR et.typcategory <> 'C')",
+    "SELECT n.oid,n.*,d.description FROM pg_catalog.pg_namespace n LEFT OUTER JOIN pg_catalog.pg_description d"
+    " ON d.objoid=n.oid AND d.objsubid=0 AND d.classoid='pg_namespace'::regclass ORDER BY nspname",
+    "SELECT c.oid,c.*,d.description,pg_catalog.pg_get_expr(c.relpartbound, c.oid) as partition_expr,"
+    " pg_catalog.pg_get_partkeydef(c.oid) as partition_key FROM pg_catalog.pg_class c"
+    " LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=c.oid AND d.objsubid=0 AND"
+    " d.classoid='pg_class'::regclass"
+    " WHERE c.relnamespace=2200 AND c.relkind not in ('i','I','c')",
+    "SELECT c.relname,a.*,pg_catalog.pg_get_expr(ad.adbin, ad.adrelid, true) as def_value,dsc.description,dep.objid"
+    " FROM pg_catalog.pg_attribute a INNER JOIN pg_catalog.pg_class c ON (a.attrelid=c.oid)"
+    " LEFT OUTER JOIN pg_catalog.pg_attrdef ad ON (a.attrelid=ad.adrelid AND a.attnum = ad.adnum)"
+    " LEFT OUTER JOIN pg_catalog.pg_description dsc ON (c.oid=dsc.objoid AND a.attnum = dsc.objsubid)"
+    " LEFT OUTER JOIN pg_depend dep on dep.refobjid = a.attrelid AND dep.deptype = 'i' and dep.refobjsubid = a.attnum"
+    " and dep.classid = dep.refclassid WHERE NOT a.attisdropped AND c.oid=16385 ORDER BY a.attnum",
+    "select string_agg(word, ',') from pg_catalog.pg_get_keywords() where word <> ALL ('{a,abs}'::text[])",
+    "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'standard_conforming_strings'",
+    "select 1 from pg_catalog.pg_class where 'x'::regclass is null limit 1",
+]
+METABASE = [
+    'SELECT "c"."column_name" AS "name", "c"."udt_name" AS "database-type", "c"."ordinal_position" - 1 AS "position",'
+    ' "c"."table_schema" AS "table-schema", "c"."table_name" AS "table-name", "pk"."column_name" IS NOT NULL AS "pk?",'
+    ' COL_DESCRIPTION(CAST(CAST(FORMAT(\'%I.%I\', CAST("c"."table_schema" AS TEXT), CAST("c"."table_name" AS TEXT))'
+    ' AS REGCLASS) AS OID), "c"."ordinal_position") AS "field-comment" FROM "information_schema"."columns" AS "c"'
+    ' LEFT JOIN (SELECT "tc"."table_schema", "tc"."table_name", "kc"."column_name"'
+    ' FROM "information_schema"."table_constraints" AS "tc" INNER JOIN "information_schema"."key_column_usage" AS "kc"'
+    ' ON ("tc"."constraint_name" = "kc"."constraint_name") WHERE "tc"."constraint_type" = \'PRIMARY KEY\') AS "pk"'
+    ' ON "c"."table_name" = "pk"."table_name"'
+    " WHERE c.table_schema !~ '^information_schema|catalog_history|pg_' ORDER BY 4, 5, 3",
+    "with table_privileges as (select NULL as role, t.schemaname as schema, t.objectname as table,"
+    " pg_catalog.has_any_column_privilege(current_user, '\"' || t.schemaname || '\"' || '.' || '\"' ||"
+    " t.objectname || '\"',"
+    " 'update') as update, pg_catalog.has_any_column_privilege(current_user, t.objectname, 'select') as select"
+    " from (select schemaname, tablename as objectname from pg_catalog.pg_tables union select schemaname, viewname as"
+    " objectname from pg_catalog.pg_views union select schemaname, matviewname as objectname from"
+    " pg_catalog.pg_matviews) t"
+    " where t.schemaname !~ '^pg_' and t.schemaname <> 'information_schema'"
+    " and pg_catalog.has_schema_privilege(current_user, t.schemaname, 'usage')) select t.* from table_privileges t",
+    "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN ('pg_catalog', 'information_schema')",
+    "SELECT n.nspname AS schema, c.relname AS name, CASE c.relkind WHEN 'r' THEN 'TABLE' END AS type, d.description,"
+    " stat.n_live_tup AS estimated_row_count FROM pg_catalog.pg_class AS c INNER JOIN pg_catalog.pg_namespace AS n"
+    " ON c.relnamespace = n.oid LEFT JOIN pg_catalog.pg_description AS d ON c.oid = d.objoid AND d.objsubid = 0 AND"
+    " d.classoid = 'pg_class'::regclass LEFT JOIN pg_stat_user_tables AS stat ON n.nspname = stat.schemaname AND"
+    " c.relname = stat.relname WHERE c.relnamespace = n.oid AND n.nspname !~ '^pg_' AND n.nspname <>"
+    " 'information_schema'"
+    " AND c.relkind = ANY(array['r', 'p', 'v', 'f', 'm'])",
+]
+SUPERSET = [
+    "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' ORDER BY nspname",
+    "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'main' AND"
+    " c.relkind in ('m', 'v')",
+    "select pg_catalog.version()",
+    "show transaction isolation level",
+    "show standard_conforming_strings",
+]
+REFUSED = [
+    "select * from pg_class, read_csv('/etc/passwd')",
+    "select * from pg_class, duckdb_settings()",
+    "select getenv('HOME') from pg_class",
+    "select query('select 1') from pg_class",
+    "select * from pg_stats",
+    "select * from pg_shadow",
+    "select * from information_schema.nothing",
+    "select nothing from pg_class",
+    "select pg_read_file('/etc/passwd'), version()",
+    "select pg_sleep(10), version()",
+    "select relname from pg_class where oid = (select cast('x' as bigint))",
+    "select * from pg_catalog.read_text('/etc/passwd')",
+    "select set_config('search_path', 'x', false)",
+    "select current_setting('enable_profiling')",
+    "select pg_cancel_backend(1) from pg_class",
+]
+APART = [
+    "select count(*) from people, pg_class",
+    "select count(*) from people where exists (select 1 from pg_catalog.pg_class)",
+    "with pg as (select 1 from people) select * from pg, information_schema.tables",
+]
+
+
+@pytest.fixture(scope="module")
+def shadow() -> ShadowCatalog:
+    return ShadowCatalog(guard().catalog)
+
+
+@pytest.fixture
+def connection(running: Running) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(running.dsn(), autocommit=True) as made:
+        yield made
+
+
+def ask(shadow: ShadowCatalog, text: str) -> list[tuple[Any, ...]]:
+    question = shadow.question(text, ())
+    assert question is not None, text
+    found = shadow.answer(question, WHO, Settings())
+    return list(found.portion(0, found.count))
+
+
+@pytest.mark.parametrize("text", [*DBEAVER, *METABASE, *SUPERSET], ids=lambda text: text[:40])
+def test_questions_of_tools_are_answered(connection: psycopg.Connection[Any], text: str) -> None:
+    connection.execute(text).fetchall()
+
+
+def test_what_tools_find(shadow: ShadowCatalog) -> None:
+    assert ask(shadow, METABASE[0])[0] == ("city", "text", 0, "main", "cities", False, "public")
+    assert ask(shadow, METABASE[1]) == [(None, "main", name, False, True) for name in ("cities", "people")]
+    assert [row[:3] for row in ask(shadow, METABASE[3])] == [("main", "cities", "TABLE"), ("main", "people", "TABLE")]
+    assert ask(shadow, "select current_database(), current_user, current_schemas(true)") == [
+        ("kgather", "ana", ["pg_catalog", "main"])
+    ]
+    assert ask(
+        shadow, "select oid::regclass::text, 'people'::regclass = oid from pg_class where relname = 'people'"
+    ) == [("people", True)]
+
+
+def test_names_of_columns_are_those_that_postgres_gives(connection: psycopg.Connection[Any]) -> None:
+    text = (
+        "select version(), current_schema, current_user, pg_backend_pid(), 1, 'a'::text, count(*),"
+        " c.oid::int, n.nspname,"
+        " coalesce(1, 2), case when true then 1 end, (select 1 as x), current_setting('TimeZone') AS \"TZ\","
+        " c.relname NAME"
+        " from pg_class c, pg_namespace n where c.relnamespace = n.oid group by all"
+    )
+    found = connection.execute(text).description
+    assert found is not None
+    assert [column.name for column in found] == [
+        *("version", "current_schema", "current_user", "pg_backend_pid", "?column?", "text", "count", "oid", "nspname"),
+        *("coalesce", "case", "x", "TZ", "name"),
+    ]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_not_answered_has_one_text(connection: psycopg.Connection[Any], text: str) -> None:
+    with pytest.raises(psycopg.Error) as refusal:
+        connection.execute(text)
+    said = str(refusal.value)
+    assert said.splitlines()[0] in (
+        "This question about the catalog is not answered here.",
+        "search_path cannot be set to this value here.",
+    ) or said.startswith("There is no setting")
+
+
+@pytest.mark.parametrize("text", APART)
+def test_the_catalog_and_data_are_asked_apart(connection: psycopg.Connection[Any], text: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="in statements of their own"):
+        connection.execute(text)
+
+
+def test_questions_about_data_are_none_about_the_catalog(shadow: ShadowCatalog) -> None:
+    for text in (
+        "select count(*) from people",
+        "select 1",
+        "select city as pg_class from cities",
+        "select count(*) from people where city = 'information_schema'",
+        "with pg_class as (select city from cities) select * from pg_class",
+        "not sql at all pg_class (",
+    ):
+        assert shadow.question(text, ()) is None, text
+
+
+def test_nothing_hidden_is_in_it(shadow: ShadowCatalog) -> None:
+    """No relation holds the name of a hidden column, a value of the database, or a number of rows."""
+    tables = shadow._con.execute(
+        "select schema_name, table_name from duckdb_tables() union all select schema_name, view_name from"
+        " duckdb_views()"
+        " where not internal"
+    ).fetchall()
+    assert len(tables) > 100
+    found = {
+        str(value)
+        for schema, table in tables
+        for row in shadow._con.execute(f'from {schema}."{table}"').fetchall()
+        for value in row
+    }
+    assert {"people", "cities", "salary", "film_a"} <= found
+    assert not found & {"zip", "Z1", "Graz", "300", "291072", "people.duckdb", "ledger.duckdb"}
+    assert ask(shadow, "select distinct reltuples from pg_class") == [(-1.0,)]
+
+
+def test_no_file_and_no_setting_of_the_engine_is_reached(shadow: ShadowCatalog) -> None:
+    assert shadow._con.execute("select current_setting('enable_external_access')").fetchone() == (False,)
+    assert shadow._con.execute("select current_setting('lock_configuration')").fetchone() == (True,)
+
+
+def test_what_takes_too_long_is_ended(shadow: ShadowCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgather.server.postgres.catalog._SECONDS", 0.3)
+    endless = (
+        "with recursive t(n) as (select 1 from pg_am union all select n + 1 from t where n > 0)"
+        " select count(*) from t, generate_series(1, 1000) where n < 0"
+    )
+    with pytest.raises(PgError):
+        ask(shadow, endless)
+    with pytest.raises(PgError):
+        ask(shadow, "select 1 from pg_type a, pg_type b, pg_type c, pg_type d")
+
+
+PIECES = st.sampled_from(
+    [
+        *re.findall(r"\w+|\S", " ".join([*DBEAVER[2:6], *METABASE, *REFUSED])),
+        "(",
+        ")",
+        "select",
+        "from",
+        "pg_class",
+        "::regclass",
+        "$1",
+        ",",
+        "union",
+        "with",
+        "as",
+        "pg_catalog.",
+        "'x'",
+        "any",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(PIECES, min_size=1, max_size=25), st.sampled_from([*DBEAVER, *METABASE]), st.integers(0, 400))
+def test_questions_of_any_words(shadow: ShadowCatalog, words: list[str], known: str, at: int) -> None:
+    """An answer, no question about the catalog, or the one refusal; nothing else is ever raised."""
+    for text in ("select " + " ".join(words) + " from pg_class", known[:at] + " ".join(words[:3]) + known[at:]):
+        with contextlib.suppress(PgError):
+            question = shadow.question(text, (None,))
+            if question is not None:
+                shadow.answer(question, WHO, Settings())
+
+
+def test_settings_that_functions_make(connection: psycopg.Connection[Any]) -> None:
+    assert connection.execute("select set_config('timezone', 'Europe/Vienna', false)").fetchone() == ("Europe/Vienna",)
+    assert connection.execute("select current_setting('timezone'), current_setting('no.such', true)").fetchone() == (
+        "Europe/Vienna",
+        None,
+    )
+    assert connection.info.parameter_status("TimeZone") == "Europe/Vienna"
+
+
+def test_parameters_in_questions_about_the_catalog(connection: psycopg.Connection[Any]) -> None:
+    text = "select relname from pg_catalog.pg_class where relname = %s and relkind = any(%s) and oid > %s"
+    assert connection.execute(text, ["people", ["r", "v"], 16_000]).fetchall() == [("people",)]
+    assert connection.execute(text, ["people' or true --", ["r"], 0]).fetchall() == []
+
+
+def test_each_session_sees_itself(running: Running) -> None:
+    for name in ("kgather", 'it\'s "x"'):
+        with psycopg.connect(running.dsn(), dbname=name) as connection:
+            assert connection.execute("select current_database(), datname from pg_database").fetchall() == [
+                (name, name)
+            ]
+            assert connection.execute("select pg_backend_pid()").fetchone() == (connection.info.backend_pid,)

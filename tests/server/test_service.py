@@ -1,0 +1,285 @@
+"""What clients are told, whatever happens: once, in fixed words, and never more than the guard says."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kgather.errors import InputError
+from kgather.guard.refused import Refused, Rule
+from kgather.server.service import Cancel, Internal, Service, Unavailable
+from kgather.server.settings import ServerSettings
+from kgather.server.telemetry import Telemetry
+
+TABLE = pa.table({"n": [12]})
+
+
+class Guarded:
+    """A guard that does what it is told, and waits where a test wants that."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.entered = threading.Semaphore(0)
+        self.finished: list[str] = []
+        self.does: Callable[[], pa.Table] = lambda: TABLE
+
+    def query(self, sql: str, **_: object) -> pa.Table:
+        self.entered.release()
+        if sql == "wait":
+            assert self.go.wait(10)
+        self.finished.append(sql)
+        return self.does()
+
+    def describe(self, *_: object, **__: object) -> pa.Schema:
+        return TABLE.schema
+
+
+@pytest.fixture
+def guarded() -> Guarded:
+    return Guarded()
+
+
+@pytest.fixture
+def make(guarded: Guarded) -> Iterator[Callable[..., Service]]:
+    made: list[Service] = []
+
+    def run(**settings: object) -> Service:
+        made.append(Service(guarded, ServerSettings(**settings), Telemetry()))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield run
+    guarded.go.set()
+    for service in made:
+        service.end()
+
+
+def metric(service: Service, name: str, **labels: str) -> float:
+    return service.telemetry.registry.get_sample_value(name, labels) or 0.0
+
+
+def outcome(service: Service, name: str) -> float:
+    return metric(service, "kgather_queries_total", outcome=name)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_an_answer(make: Callable[..., Service]) -> None:
+    service = make()
+    assert asyncio.run(service.ask("analyst", "SELECT 1")) is TABLE
+    assert service.wait(service.start("analyst", "SELECT 1")) is TABLE
+    assert outcome(service, "answered") == 2
+    assert asyncio.run(service.describe("analyst", "SELECT 1")) == TABLE.schema
+    assert service.describe_now("analyst", "SELECT 1") == TABLE.schema
+    assert outcome(service, "answered") == 2, "a description is no query"
+    eventually(lambda: service.running() == 0)
+    assert metric(service, "kgather_queries_running") == 0
+
+
+def test_a_refusal_is_passed_on(make: Callable[..., Service], guarded: Guarded) -> None:
+    service = make()
+    refusal = Refused.too_few()
+
+    def refuse() -> pa.Table:
+        raise refusal
+
+    guarded.does = refuse
+    with pytest.raises(Refused) as told:
+        asyncio.run(service.ask("analyst", "SELECT 1"))
+    assert told.value is refusal
+    assert outcome(service, "refused") == 1
+    assert metric(service, "kgather_refusals_total", rule="too_few") == 1
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("Ada"), MemoryError(), InputError("the ledger is gone"), RuntimeError("Ada")]
+)
+def test_anything_else_is_an_incident(
+    make: Callable[..., Service], guarded: Guarded, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    service = make()
+
+    def fail() -> pa.Table:
+        raise error
+
+    guarded.does = fail
+    logging.getLogger("kgather.server").propagate = True
+    with caplog.at_level(logging.ERROR, "kgather.server"), pytest.raises(Internal) as told:
+        asyncio.run(service.ask("analyst", "SELECT 'secret'"))
+    assert told.value.incident in str(told.value)
+    assert "Ada" not in str(told.value)
+    assert "ledger" not in str(told.value)
+    (record,) = [record for record in caplog.records if record.name == "kgather.server"]
+    said: Any = record
+    assert said.incident == told.value.incident
+    assert said.error == type(error).__name__
+    assert said.told == (str(error) if isinstance(error, InputError) else None)
+    assert "Ada" not in str(vars(record))
+    assert "secret" not in str(vars(record))
+
+
+@pytest.mark.parametrize("ends", ["answer", "few", "static", "error"])
+def test_a_cancelled_query_says_the_same_whatever_the_data(
+    make: Callable[..., Service], guarded: Guarded, ends: str
+) -> None:
+    """What the guard finds later changes neither what was told nor what the metrics say; its decision is finished."""
+    service = make()
+
+    def end() -> pa.Table:
+        if ends == "few":
+            raise Refused.too_few()
+        if ends == "static":
+            reason = "no such table"
+            raise Refused(reason, rule=Rule.TABLES)
+        if ends == "error":
+            raise KeyError(ends)
+        return TABLE
+
+    guarded.does = end
+    cancel = Cancel()
+    told = service.start("analyst", "wait", cancel=cancel)
+    assert guarded.entered.acquire(timeout=10)
+    cancel.cancel()
+    with pytest.raises(Unavailable) as first:
+        service.wait(told)
+    assert (first.value.kind, first.value.code) == ("cancelled", "57014")
+    before = service.telemetry.text()
+    guarded.go.set()
+    eventually(lambda: guarded.finished == ["wait"] and service.running() == 0)
+    after = service.telemetry.text()
+    assert [line for line in before.splitlines() if b"running" not in line] == [
+        line for line in after.splitlines() if b"running" not in line
+    ]
+    assert str(told.exception()) == str(first.value)
+    cancel.cancel()
+
+
+def test_a_query_that_waits_for_its_turn_is_cancelled_without_being_asked(
+    make: Callable[..., Service], guarded: Guarded
+) -> None:
+    service = make(queries_at_once=1)
+    first = service.start("analyst", "wait")
+    assert guarded.entered.acquire(timeout=10)
+    cancel = Cancel()
+    second = service.start("analyst", "second", cancel=cancel)
+    cancel.cancel()
+    guarded.go.set()
+    assert service.wait(first) is TABLE
+    with pytest.raises(Unavailable, match="cancelled"):
+        service.wait(second)
+    eventually(lambda: service.running() == 0)
+    assert guarded.finished == ["wait"]
+
+
+def test_cancelled_before_it_began(make: Callable[..., Service]) -> None:
+    cancel = Cancel()
+    cancel.cancel()
+    service = make()
+    with pytest.raises(Unavailable, match="cancelled"):
+        asyncio.run(service.ask("analyst", "SELECT 1", cancel=cancel))
+
+
+@pytest.mark.parametrize(("server", "client"), [(100, None), (60_000, 100), (None, 100), (100, 60_000)])
+def test_the_shortest_timeout_holds(
+    make: Callable[..., Service], guarded: Guarded, server: int | None, client: int | None
+) -> None:
+    service = make(statement_timeout_ms=server)
+    with pytest.raises(Unavailable) as told:
+        asyncio.run(service.ask("analyst", "wait", timeout_ms=client))
+    assert (told.value.kind, told.value.code) == ("timeout", "57014")
+    assert service.running() == 1, "the decision is finished, and its place taken until then"
+    guarded.go.set()
+    eventually(lambda: service.running() == 0)
+    assert guarded.finished == ["wait"]
+
+
+def test_a_connection_that_goes_cancels(make: Callable[..., Service]) -> None:
+    service = make()
+
+    async def go() -> None:
+        task = asyncio.create_task(service.ask("analyst", "wait"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+    eventually(lambda: outcome(service, "cancelled") == 1)
+
+
+def test_a_thread_whose_client_has_gone(make: Callable[..., Service]) -> None:
+    service = make()
+    with pytest.raises(Unavailable, match="cancelled"):
+        service.wait(service.start("analyst", "wait"), gone=lambda: True)
+
+
+def test_queries_are_limited_by_principal_and_in_all(make: Callable[..., Service], guarded: Guarded) -> None:
+    service = make(queries_at_once=1, queries_waiting=2, queries_per_principal=2)
+    mine = [service.start("analyst", "wait") for _ in range(2)]
+    with pytest.raises(Unavailable, match="Too many queries") as told:
+        service.start("analyst", "wait")
+    assert told.value.code == "53000"
+    theirs = service.start("other", "wait")
+    with pytest.raises(Unavailable, match="Too many queries"):
+        service.start("third", "wait")
+    assert outcome(service, "busy") == 2
+    guarded.go.set()
+    for future in (*mine, theirs):
+        assert service.wait(future) is TABLE
+    eventually(lambda: service.running() == 0)
+    assert service.wait(service.start("analyst", "SELECT 1")) is TABLE
+
+
+def test_shutting_down(make: Callable[..., Service], guarded: Guarded) -> None:
+    service = make(queries_at_once=1)
+    running, waiting = service.start("analyst", "wait"), service.start("analyst", "second")
+    assert service.takes_queries()
+    service.drain()
+    assert not service.takes_queries()
+    with pytest.raises(Unavailable, match="shutting down") as told:
+        service.start("analyst", "SELECT 1")
+    assert told.value.code == "57P01"
+    assert not service.wait_until_idle(0.05)
+    service.end()
+    for future in (running, waiting):
+        with pytest.raises(Unavailable, match="shutting down"):
+            service.wait(future)
+    assert service.wait_until_idle(1)
+    guarded.go.set()
+    eventually(lambda: service.running() == 0)
+    assert guarded.finished == ["wait"], "what waited for its turn was not asked"
+
+
+def test_what_runs_is_finished_within_the_grace(make: Callable[..., Service], guarded: Guarded) -> None:
+    service = make()
+    running = service.start("analyst", "wait")
+    service.drain()
+    threading.Timer(0.1, guarded.go.set).start()
+    assert service.wait_until_idle(10)
+    assert service.wait(running) is TABLE
+
+
+def test_who_was_taken_out_is_not_answered(make: Callable[..., Service]) -> None:
+    service = make()
+    service.permit({"other"})
+    with pytest.raises(Unavailable) as told:
+        service.start("analyst", "SELECT 1")
+    assert told.value.code == "28000"
+    assert service.wait(service.start("other", "SELECT 1")) is TABLE
+
+
+def test_atoms_are_counted(make: Callable[..., Service], guarded: Guarded) -> None:
+    service = make()
+    guarded._state = SimpleNamespace(presents={"unit": SimpleNamespace(partition=SimpleNamespace(n_atoms=7))})  # type: ignore[attr-defined]
+    service.telemetry.watch_atoms(service.atoms)
+    assert b'kgather_atoms{universe="unit"} 7.0' in service.telemetry.text()
