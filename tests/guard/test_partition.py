@@ -127,6 +127,7 @@ def test_it_only_gets_finer(
         again = before.refined(before.spread(outcome), k, {"x": values}, seed=np.uint64(seed), sd=sd)
         assert (again.atom == partition.atom).all()
         assert (again.names == partition.names).all()
+        assert (partition.order == np.argsort(partition.atom, kind="stable")).all()
         # Every row is in one atom of k units, inside an old one.
         assert sorted(set(partition.atom.tolist())) == list(range(partition.n_atoms))
         assert partition.units().min() >= k

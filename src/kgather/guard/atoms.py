@@ -88,13 +88,15 @@ def _places(atom: np.ndarray, outcome: np.ndarray, outcomes: int, place: np.ndar
 class Spread:
     """How outcomes spread over atoms.
 
-    low, high int32[a]: the least and the greatest outcome of each atom. mixed int64[m]: atoms with several; rows
-    int64[r], unit int32[r]: their rows; pieces: of these, with atoms numbered as in `mixed`.
+    low, high int32[a]: the least and the greatest outcome of each atom. mixed int64[m]: atoms with several; places
+    int64[r], rows int32[r], unit int32[r]: their rows, and where these stand among all, atom by atom; pieces: of these,
+    with atoms numbered as in `mixed`.
     """
 
     low: np.ndarray
     high: np.ndarray
     mixed: np.ndarray
+    places: np.ndarray
     rows: np.ndarray
     unit: np.ndarray
     pieces: Pieces
@@ -122,22 +124,35 @@ class Spread:
             count_units(of_row, unit, count),
             of_row,
         )
-        return Spread(low, high, self.mixed[still], self.rows[of_these], unit, pieces)
+        return Spread(low, high, self.mixed[still], self.places[of_these], self.rows[of_these], unit, pieces)
 
 
-def spread(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, n_atoms: int) -> Spread:
-    """Find how outcomes spread. atom, unit: int32[n]; outcome int8[n] or int32[n]. O(n)."""
-    parts = _parts(len(atom))
+def spread(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, order: np.ndarray, start: np.ndarray) -> Spread:
+    """Find how outcomes spread. atom, unit: int32[n]; outcome int8[n] or int32[n]. order int32[n]: rows, atom by atom;
+    start int64[a + 1]: where each begins in it. O(n), of which most is one comparison a row."""
+    parts, n_atoms = _parts(len(atom)), len(start) - 1
     ends = [(np.full(n_atoms, _MOST, dtype=np.int32), np.full(n_atoms, -1, dtype=np.int32)) for _ in parts]
     run(lambda part: _ends(atom[parts[part]], outcome[parts[part]], *ends[part]), len(parts))
     low, high = (reduce(best, of) for best, of in zip((np.minimum, np.maximum), zip(*ends, strict=True), strict=True))
-    is_mixed = low < high
-    mixed = np.flatnonzero(is_mixed)
-    number = np.where(is_mixed, np.cumsum(is_mixed, dtype=np.int32) - 1, -1).astype(np.int32)
-    found = run(lambda part: rows_of(atom[parts[part]], number, parts[part].start), len(parts))
-    rows = np.concatenate(found)
+    mixed = np.flatnonzero(low < high)
+    sizes = start[mixed + 1] - start[mixed]
+    number = np.repeat(np.arange(len(mixed), dtype=np.int32), sizes)
+    places = np.arange(len(number)) + np.repeat(start[mixed] - (np.cumsum(sizes) - sizes), sizes)
+    rows = order[places]
     own = unit[rows]
-    return Spread(low, high, mixed, rows, own, cut_into_pieces(number[atom[rows]], outcome[rows], own))
+    return Spread(low, high, mixed, places, rows, own, cut_into_pieces(number, outcome[rows], own))
+
+
+@njit(nogil=True, cache=True)
+def rows_by_atom(atom: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Rows, atom by atom, ascending in each, int32[n]. start int64[a + 1]. O(n)."""
+    order = np.empty(len(atom), dtype=np.int32)
+    place = start.copy()
+    for row in range(len(atom)):
+        own = atom[row]
+        order[place[own]] = row
+        place[own] += 1
+    return order
 
 
 def _parts(n: int, unit: np.ndarray | None = None) -> list[slice]:
@@ -164,21 +179,6 @@ def _ends(atom: np.ndarray, outcome: np.ndarray, low: np.ndarray, high: np.ndarr
             low[own] = found
         if found > high[own]:
             high[own] = found
-
-
-@njit(nogil=True, cache=True)
-def rows_of(atom: np.ndarray, number: np.ndarray, start: int) -> np.ndarray:
-    """Rows of atoms whose number is not below 0, int64[r], counted from `start`."""
-    count = 0
-    for row in range(len(atom)):
-        count += number[atom[row]] >= 0
-    found = np.empty(count, dtype=np.int64)
-    count = 0
-    for row in range(len(atom)):
-        if number[atom[row]] >= 0:
-            found[count] = start + row
-            count += 1
-    return found
 
 
 def describe(

@@ -95,9 +95,19 @@ class Partition:
         """Distinct units of each atom, int64[a]."""
         return atoms.count_units(self.atom.astype(np.int64), self.unit, self.n_atoms)
 
+    @cached_property
+    def start(self) -> np.ndarray:
+        """Where each atom begins in `order`, and the end, int64[a + 1]."""
+        return np.concatenate([[0], np.cumsum(self.rows)])
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The rows, atom by atom, int32[n]."""
+        return atoms.rows_by_atom(self.atom, self.start)
+
     def spread(self, outcome: np.ndarray) -> atoms.Spread:
         """How the outcomes of a question spread over the atoms, int8[n] or int32[n]."""
-        return atoms.spread(self.atom, outcome, self.unit, self.n_atoms)
+        return atoms.spread(self.atom, outcome, self.unit, self.order, self.start)
 
     def means(self, name: str, column: Column, k: int) -> Means:
         """What is said of a column, of each atom. Kept, as long as there is this partition."""
@@ -166,19 +176,25 @@ class Partition:
         first = np.cumsum(parts[mixed]) - parts[mixed]
         number = start[mixed[of_mixed]] + np.arange(count) - first[of_mixed]
         atom = start.astype(np.int32)[self.atom]
-        atom[spread.rows] = number[new[pieces.of_row]]
+        of_row = number[new[pieces.of_row]]
+        atom[spread.rows] = of_row
         cut = parts[old_of] > 1
         names = self.names[old_of]
         names[cut] = self.next_name + np.arange(int(cut.sum()))
         finer = replace(self, atom=atom, names=names, next_name=self.next_name + int(cut.sum()), clusters={})
         touched = np.flatnonzero(parts > 1)
-        return replace(
+        # New atoms are numbered in the order of the old ones: rows change places inside of these only.
+        order = self.order.copy()
+        order[spread.places] = spread.rows[np.argsort(of_row, kind="stable")]
+        finer = replace(
             finer,
             clusters={
                 name: finer._separated(label[old_of], columns[name], k, np.unique(label[touched]))
                 for name, label in self.clusters.items()
             },
         )
+        finer.__dict__["order"] = order
+        return finer
 
     def with_column(self, name: str, column: Column, k: int) -> "Partition":
         """The same with the clusters of one more column."""
@@ -186,7 +202,9 @@ class Partition:
             return self
         label = np.zeros(self.n_atoms, dtype=np.int64)
         own = self._separated(label, column, k, np.zeros(1, dtype=np.int64))
-        return replace(self, clusters={**self.clusters, name: own})
+        made = replace(self, clusters={**self.clusters, name: own})
+        made.__dict__["order"] = self.order
+        return made
 
     def _units_with_cells(self, column: Column, part: np.ndarray, parts: int) -> np.ndarray:
         """Distinct units with a cell of parts of whole atoms, int64[parts]; a part below 0 is none."""
