@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-release bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
+.PHONY: help setup demo test lint bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ bench-choices: bench-setup  ## what each choice costs and gives away: benchmarks
 
 bench-release: bench-setup  ## what the default release costs and gives away, beside the papers': benchmarks/release.py
 	$(BIN)/python benchmarks/release.py
+
+bench-sparse: bench-setup  ## who is found by the items that a release shows: benchmarks/sparse.py
+	$(BIN)/python benchmarks/sparse.py
 
 bench-front: bench-setup  ## which model to release, loss against attackers: benchmarks/front.py
 	$(BIN)/python benchmarks/front.py

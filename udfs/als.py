@@ -3,10 +3,17 @@
 Users and items take turns: with the items fixed, the level and the factors of a user are one ridge
 regression of its ratings, and the other way round (Zhou et al. 2008, with levels solved jointly). Threads
 own users or items, so there is nothing to reduce and the result is the same for any number of threads.
+
+Two things are added, as the items' vectors are released: the factors of items with few ratings are shrunk
+more, and ratings far from the mean are taken as nearer (winsorized) the fewer an item has, so that none moves
+the item's level by more than a set amount. The defaults are chosen for what a release gives away, not for
+the best fit: docs/why-predicted.md.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -15,7 +22,7 @@ from kgather.udfs.gram import LANES, add_rows, factors_of, new_design, solve_rid
 from kgather.udfs.hashing import keyed, seed64
 from kgather.udfs.holdout import choose_held_out, part_of
 from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.options import real, whole
+from kgather.udfs.options import flag, real, whole
 from kgather.udfs.preferences import Preferences, Progress
 from kgather.udfs.workers import row_ranges, run
 
@@ -25,6 +32,7 @@ _SEGMENT_LEAST = 4  # ratings of an item in a block, on average over items; fewe
 _ITEMS_AT_ONCE = 2048
 _SAMPLE_ABOVE = 20_000_000  # ratings from which items first learn from a part of the users
 _SAMPLE_SHARE = 0.1
+_BINS = 1 << 14  # of gaps between ratings and predictions
 
 
 @dataclass(frozen=True)
@@ -33,16 +41,27 @@ class AlsOptions:
 
     sweeps: at most that many (each solves all items, then all users). regularization: weight of the squared
     factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
-    `count_power`. level_regularization: ratings at level zero added to each user and item. holdout: share
-    of the ratings left out to see when to stop; learning stops once `patience` sweeps in a row have not
-    lowered the RMSE on them by `tolerance` of itself, and the last `refit` sweeps use all ratings. holdout
-    = 0 makes all sweeps.
+    `count_power`. rare_items: of an item with n ratings, that is multiplied by 1 + rare_items / n.
+    level_regularization, item_level_regularization: ratings at level zero (at the mean of all ratings) added
+    to each user (item). influence: no rating moves what is predicted of its item by more than about so many
+    standard deviations: each is taken as at most so far above or below the mean of all ratings and its user's
+    level that its weight in the item's solution (in the level 1 / (ratings + item_level_regularization), in the
+    factors the length of its user's over their penalty and squares, as seen by a user whose factors are as long as
+    the root of the standard deviation) does not do more; 0: as it is. median: all items' levels are moved by one
+    number at the end, so that as many ratings lie above what is predicted as below (lowest mean absolute error),
+    instead of their mean (lowest RMSE). holdout: share of the ratings left out to see when to stop; learning stops
+    once `patience` sweeps in a row have not lowered the RMSE on them by `tolerance` of itself, and the last `refit`
+    sweeps use all ratings. holdout = 0 makes all sweeps.
     """
 
     sweeps: int = 20
-    regularization: float = 1.0
-    count_power: float = 0.5
-    level_regularization: float = 0.5
+    regularization: float = 13.0
+    count_power: float = 0.0
+    rare_items: float = 30.0
+    level_regularization: float = 10.0
+    item_level_regularization: float = 1.0
+    influence: float = 0.064
+    median: bool = True
     holdout: float = 0.02
     tolerance: float = 1e-3
     patience: int = 1
@@ -52,11 +71,27 @@ class AlsOptions:
         whole("sweeps", self.sweeps, 1)
         real("regularization", self.regularization, 0, above=True)
         real("count_power", self.count_power, 0, 1)
+        real("rare_items", self.rare_items, 0)
         real("level_regularization", self.level_regularization, 0)
+        real("item_level_regularization", self.item_level_regularization, 0)
+        real("influence", self.influence, 0)
+        flag("median", self.median)
         real("holdout", self.holdout, 0, 0.5)
         real("tolerance", self.tolerance, 0)
         whole("patience", self.patience, 1)
         whole("refit", self.refit, 1)
+
+
+FOR_FIT: Mapping[str, Any] = {
+    "regularization": 1.0,
+    "count_power": 0.5,
+    "rare_items": 0.0,
+    "level_regularization": 0.5,
+    "item_level_regularization": 0.5,
+    "influence": 0.0,
+    "median": False,
+}
+"""Options for the best fit, where nothing of the model is released."""
 
 
 def learn_als(
@@ -76,7 +111,9 @@ def learn_als(
         start = None
         if matrix.nnz > _SAMPLE_ABOVE:
             sample = _some_users(matrix, seed)
-            start = _learn(sample, rank, options, seed, threads, pool, scale, None, None)
+            # an item has so many fewer ratings here, against which it would be held too hard
+            milder = replace(options, regularization=options.regularization * _SAMPLE_SHARE, median=False)
+            start = _learn(sample, rank, milder, seed, threads, pool, scale, None, None)
         return _learn(matrix, rank, options, seed, threads, pool, scale, progress, start)
     finally:
         if pool is not None:
@@ -121,6 +158,8 @@ def _learn(
         work.sweep(none_held)
         done += 1
     _tell(progress, options.sweeps, options.sweeps)
+    if options.median:
+        work.move_to_median(low, high)
     return work.preferences(tuple(rmse))
 
 
@@ -155,7 +194,16 @@ class _Work:
         n, m = matrix.n_users, matrix.n_items
         self.matrix, self.rank, self.pool = matrix, rank, pool
         self.tag = tag_of(rank)
-        self.penalty = (options.level_regularization, options.regularization * deviation, options.count_power)
+        factor_penalty = options.regularization * deviation
+        self.user_penalty = (options.level_regularization, factor_penalty, options.count_power, 0.0)
+        self.item_penalty = (
+            options.item_level_regularization, factor_penalty, options.count_power, options.rare_items,
+        )  # fmt: skip
+        self.influence = options.influence * deviation
+        # factors are in roots of the ratings' unit: for this long a user, the bound is the same in any unit
+        self.unit = np.float32(np.sqrt(deviation))
+        # no rating is farther from the mean and its user's level
+        self.spread = 2.0 * float(np.ptp(matrix.values))
         self.user_design, self.item_design = new_design(n, rank), new_design(m, rank)
         self.user_level, self.item_level = np.zeros(n, dtype=np.float32), np.zeros(m, dtype=np.float32)
         self.mean = 0.0
@@ -208,25 +256,26 @@ class _Work:
     def solve_users(self, held: RatingMatrix) -> None:
         """The users' half of a sweep."""
         matrix = self.matrix
-        level_penalty, penalty, power = self.penalty
         run(
             lambda lo, hi: _solve_users(
                 lo, hi, matrix.indptr, matrix.items, matrix.values, held.indptr, held.items, held.values,
-                self.item_design, self.item_level, level_penalty, penalty, power,
-                self.user_design, self.user_level, self.tag,
+                self.item_design, self.item_level, self.user_penalty, self.user_design, self.user_level, self.tag,
             ),
             self.user_ranges,
             self.pool,
         )  # fmt: skip
 
     def _solve_items(self, held: RatingMatrix) -> None:
-        level_penalty, penalty, power = self.penalty
         held_indptr, held_users, held_values = held.transpose()
+        factors = self.user_design.reshape(self.matrix.n_users + 1, -1)[:-1, 1:]
+        lengths = np.sqrt(np.einsum("ij,ij->i", factors, factors))
+        square = float(np.mean(np.square(lengths, dtype=np.float64))) / self.rank
         run(
             lambda lo, hi: _solve_items(
                 lo, hi, self.tile_indptr, self.tile_users, self.tile_values,
-                held_indptr, held_users, held_values, self.user_design, self.user_level,
-                self.mean, level_penalty, penalty, power, self.item_design, self.item_level, self.tag,
+                held_indptr, held_users, held_values, self.user_design, self.user_level, self.mean,
+                lengths * self.unit, square, self.item_counts, self.item_penalty, self.influence, self.spread,
+                self.item_design, self.item_level, self.tag,
             ),
             self.item_ranges,
             self.pool,
@@ -239,6 +288,25 @@ class _Work:
             self.item_level, low, high, len(self.tag),
         )  # fmt: skip
         return float(np.sqrt(total / held.nnz))
+
+    def move_to_median(self, low: float, high: float) -> None:
+        """Move all items' levels, so that half of the ratings lie above what is predicted, clipped to low..high."""
+        if self.spread == 0.0:
+            return
+        matrix = self.matrix
+        counts = np.zeros((len(self.user_ranges), _BINS), dtype=np.int64)
+        places = dict(zip(self.user_ranges, counts, strict=True))
+        run(
+            lambda lo, hi: _count_gaps(
+                lo, hi, matrix.indptr, matrix.items, matrix.values, self.user_design, self.user_level,
+                self.item_design, self.item_level, low, high, self.spread, places[lo, hi], len(self.tag),
+            ),
+            self.user_ranges,
+            self.pool,
+        )  # fmt: skip
+        below = np.cumsum(counts.sum(axis=0))
+        middle = int(np.searchsorted(below, below[-1] / 2))
+        self.item_level += np.float32((2.0 * (middle + 0.5) / _BINS - 1.0) * self.spread)
 
     def preferences(self, rmse: tuple[float, ...]) -> Preferences:
         """The model as it stands."""
@@ -326,9 +394,7 @@ def _fill_tiles(
 def _finish(
     system: np.ndarray,
     count: int,
-    level_penalty: float,
-    penalty: float,
-    power: float,
+    penalty: tuple[float, float, float, float],
     row: int,
     middle: float,
     design: np.ndarray,
@@ -340,7 +406,7 @@ def _finish(
     columns = system.shape[1]
     width = (columns + LANES - 1) // LANES * LANES
     if count > 0:
-        solve_ridge(system, level_penalty, penalty * np.float64(count) ** power)
+        solve_ridge(system, penalty[0], _factor_penalty(penalty, count))
     else:
         # what is left of held-out ratings that were added and taken out again is rounding
         for a in range(columns):
@@ -365,9 +431,7 @@ def _solve_users(
     held_values: np.ndarray,
     item_design: np.ndarray,
     item_level: np.ndarray,
-    level_penalty: float,
-    penalty: float,
-    power: float,
+    penalty: tuple[float, float, float, float],
     user_design: np.ndarray,
     user_level: np.ndarray,
     tag: tuple[np.int8, ...],
@@ -382,7 +446,7 @@ def _solve_users(
         # held-out ratings are taken out again, which needs no second copy of the matrix
         add_rows(gram, item_design, item_level, held_items, held_values, held_start, held_stop, -1.0, system, tag)
         count = stop - start - (held_stop - held_start)
-        _finish(system, count, level_penalty, penalty, power, u, 0.0, user_design, user_level)
+        _finish(system, count, penalty, u, 0.0, user_design, user_level)
 
 
 @njit(nogil=True, cache=True)
@@ -398,9 +462,12 @@ def _solve_items(
     user_design: np.ndarray,
     user_level: np.ndarray,
     mean: float,
-    level_penalty: float,
-    penalty: float,
-    power: float,
+    lengths: np.ndarray,
+    square: float,
+    item_counts: np.ndarray,
+    penalty: tuple[float, float, float, float],
+    influence: float,
+    spread: float,
     item_design: np.ndarray,
     item_level: np.ndarray,
     tag: tuple[np.int8, ...],
@@ -408,22 +475,71 @@ def _solve_items(
     columns = len(tag)
     gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
     systems = np.zeros((hi - lo, columns + 1, columns))
-    counts = np.zeros(hi - lo, dtype=np.int64)
+    counts = np.empty(hi - lo, dtype=np.int64)
+    # the weights of a rating: in the level, and in the factors by the length of its user's; 0 where all are small
+    weights = np.zeros((hi - lo, 2))
+    longest = lengths.max()
+    most = 0
+    for i in range(lo, hi):
+        count = item_counts[i] - (held_indptr[i + 1] - held_indptr[i])
+        counts[i - lo] = count
+        if count == 0 or influence == 0.0:
+            continue
+        in_level = 1.0 / (count + penalty[0])
+        in_factors = 1.0 / (_factor_penalty(penalty, count) + count * square)
+        if (in_level + in_factors * longest) * spread > influence:
+            weights[i - lo, 0], weights[i - lo, 1] = in_level, in_factors
+            most = max(most, item_counts[i])
+    moved = np.empty(most, dtype=np.float32)
     for block in range(tile_indptr.shape[0]):
         for i in range(lo, hi):
             start, stop = tile_indptr[block, i], tile_indptr[block, i + 1]
-            if start < stop:
+            if start == stop:
+                continue
+            if weights[i - lo, 0] == 0.0:
                 add_rows(gram, user_design, user_level, users, values, start, stop, 1.0, systems[i - lo], tag)
-                counts[i - lo] += stop - start
+                continue
+            own = users[start:stop]
+            _move(own, values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
+            add_rows(gram, user_design, user_level, own, moved, 0, stop - start, 1.0, systems[i - lo], tag)
     for i in range(lo, hi):
         system = systems[i - lo]
         start, stop = held_indptr[i], held_indptr[i + 1]
-        add_rows(gram, user_design, user_level, held_users, held_values, start, stop, -1.0, system, tag)
-        count = counts[i - lo] - (stop - start)
+        if weights[i - lo, 0] == 0.0:
+            add_rows(gram, user_design, user_level, held_users, held_values, start, stop, -1.0, system, tag)
+        else:
+            own = held_users[start:stop]
+            _move(own, held_values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
+            add_rows(gram, user_design, user_level, own, moved, 0, stop - start, -1.0, system, tag)
+        count = counts[i - lo]
         # the item's level is penalized as a distance from the mean of all ratings
         for a in range(columns):
             system[columns, a] -= mean * system[a, 0]
-        _finish(system, count, level_penalty, penalty, power, i, mean, item_design, item_level)
+        _finish(system, count, penalty, i, mean, item_design, item_level)
+
+
+@njit(nogil=True, cache=True)
+def _move(
+    users: np.ndarray,
+    values: np.ndarray,
+    influence: float,
+    weights: np.ndarray,
+    user_level: np.ndarray,
+    lengths: np.ndarray,
+    mean: float,
+    moved: np.ndarray,
+) -> None:
+    """The ratings of an item, each moved near enough to its user's mean; moved float32[>= len(values)]."""
+    for j in range(len(values)):
+        user = users[j]
+        middle = mean + user_level[user]
+        reach = influence / (weights[0] + weights[1] * lengths[user])
+        moved[j] = min(max(np.float64(values[j]), middle - reach), middle + reach)
+
+
+@njit(nogil=True, cache=True)
+def _factor_penalty(penalty: tuple[float, float, float, float], count: int) -> float:
+    return penalty[1] * np.float64(count) ** penalty[2] * (1.0 + penalty[3] / count)
 
 
 @njit(nogil=True, cache=True)
@@ -450,3 +566,34 @@ def _squared_error(
             gap = min(max(guess, low), high) - values[j]
             total += gap * gap
     return total
+
+
+@njit(nogil=True, cache=True)
+def _count_gaps(
+    first: int,
+    last: int,
+    indptr: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    user_design: np.ndarray,
+    user_level: np.ndarray,
+    item_design: np.ndarray,
+    item_level: np.ndarray,
+    low: float,
+    high: float,
+    spread: float,
+    counts: np.ndarray,
+    columns: int,
+) -> None:
+    """Counts ratings by how far they lie above what is predicted, from -spread to spread, int64[_BINS]."""
+    width = (columns + LANES - 1) // LANES * LANES
+    bins = len(counts)
+    for u in range(first, last):
+        for j in range(indptr[u], indptr[u + 1]):
+            i = np.int64(items[j])
+            guess = np.float64(user_level[u]) + item_level[i]
+            for a in range(1, columns):
+                guess += user_design[u * width + a] * item_design[i * width + a]
+            gap = values[j] - min(max(guess, low), high)
+            place: int = min(max(int((gap / spread + 1.0) * 0.5 * bins), 0), bins - 1)
+            counts[place] += 1

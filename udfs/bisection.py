@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from kgather.udfs.hashing import keyed, mix
+from kgather.udfs.one_type import int64
 from kgather.udfs.reordering import bring_smallest, swap
 
 LOPSIDED = 64
@@ -256,7 +257,7 @@ def bisect(
         if smaller > 0 and not (guarded and smaller < n // (2 * LOPSIDED)):
             return border
     if best < 0:
-        best, _ = _choose_try(sums, counts, total, looked, 1)
+        best, _ = _choose_try(sums, counts, total, looked, int64(1))
     if best < 0 and not _widest_axis(rows, lo, hi, centroid, planes[0]):
         return lo + n // 2  # all records are equal
     return _halve(rows, order, lo, hi, centroid, planes[max(best, 0)], key, spare)

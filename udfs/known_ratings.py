@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from kgather.udfs.hashing import keyed
+from kgather.udfs.ordering import ascending
 
 ALL, POPULAR, RARE = 0, 1, 2
 
@@ -38,7 +39,7 @@ def order_users(users: np.ndarray, seed: np.uint64) -> np.ndarray:
     hashes = np.empty(len(users), dtype=np.uint64)
     for i in range(len(users)):
         hashes[i] = keyed(seed, users[i], 0)
-    return users[np.argsort(hashes, kind="mergesort")]
+    return users[ascending(hashes)]
 
 
 @njit(nogil=True, cache=True)
@@ -75,17 +76,17 @@ def draw_known(
                 size += 1
         own = own[:size]
         if pool != ALL:
-            keys = np.empty(size, dtype=np.int64)
+            keys = np.empty(size, dtype=np.uint64)  # as the hashes: sorting is compiled once
             for i in range(size):
-                keys[i] = raters[items[own[i]]] * n_items + items[own[i]]
+                keys[i] = np.uint64(raters[items[own[i]]] * n_items + items[own[i]])
             half = (size + 1) // 2
-            by_raters = own[np.argsort(keys, kind="mergesort")]
+            by_raters = own[ascending(keys)]
             own = by_raters[size - half :] if pool == POPULAR else by_raters[:half]
         key = keyed(seed, user, draws[t] + 1)
         hashes = np.empty(len(own), dtype=np.uint64)
         for i in range(len(own)):
             hashes[i] = keyed(key, items[own[i]], 0)
-        first = np.argsort(hashes, kind="mergesort")
+        first = ascending(hashes)
         for place in range(n_known):
             j = own[first[place]]
             known_items[t, place] = items[j]

@@ -18,6 +18,8 @@ from kgather.udfs.options import make_options, real, seed_number, whole
 
 Progress = Callable[[int, int], None]
 
+RANK = 3  # more factors fit better and give away more: docs/why-predicted.md
+
 SCHEMA = pa.schema(
     [
         pa.field("side", pa.string()),
@@ -53,7 +55,7 @@ def learn(
     matrix: RatingMatrix,
     *,
     solver: str = "als",
-    rank: int = 10,
+    rank: int = RANK,
     seed: int = 0,
     threads: int = 1,
     scale: tuple[float, float] | None = None,

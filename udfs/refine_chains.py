@@ -18,6 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from kgather.udfs.one_type import int64
+from kgather.udfs.ordering import ascending
+
 ALONE = -1  # how a chain ends, where no group is entered
 CYCLE = -2
 _LOOKED = 64  # members of a group looked at in one step at most, those farthest from the centroid
@@ -114,7 +117,7 @@ def new_block(
         most,
     )
     for i in range(len(users)):
-        _link(users, groups, i, users[i].group)
+        _link(users, groups, i, int64(users[i].group))
     for g in range(room - 1, -1, -1):  # so that the smallest unused number is taken first
         settle(block, g)
     return block
@@ -140,7 +143,7 @@ def _link(users: np.ndarray, groups: np.ndarray, i: int, g: int) -> None:
 def move(block: Block, i: int, g: int) -> int:
     """Moves user i to group g; returns the group she was in. Both have to be settled."""
     users, groups = block.users, block.groups
-    left, after, before = users[i].group, users[i].after, users[i].before
+    left, after, before = int64(users[i].group), users[i].after, users[i].before
     users[before].after = after
     users[after].before = before
     if groups[left].head == i:
@@ -154,7 +157,7 @@ def move(block: Block, i: int, g: int) -> int:
 def unused_number(block: Block) -> int:
     """Takes a group number that is not in use."""
     unused = block.unused
-    number = unused[unused[0]]
+    number = int64(unused[unused[0]])
     unused[0] -= 1
     return number
 
@@ -190,7 +193,7 @@ def settle(block: Block, g: int) -> None:
         centre[g, a] /= size
     groups[g].spread = 0.0
     for at in range(size):
-        i = members[at]
+        i = int64(members[at])
         users[i].own = gap(rows, i, centre, g)
         groups[g].spread += users[i].own / size
         users[i].root = np.sqrt(users[i].own)
@@ -211,7 +214,7 @@ def _sort(users: np.ndarray, members: np.ndarray) -> None:
         key = np.empty(len(members))
         for at in range(len(members)):
             key[at] = -users[members[at]].own
-        members[:] = members[np.argsort(key, kind="mergesort")]
+        members[:] = members[ascending(key)]
         return
     for at in range(1, len(members)):
         i = members[at]
@@ -321,7 +324,7 @@ def _best_chain(
     """
     depth = len(nexts)
     known = len(gaps) > 0
-    home, own_u, root_u = users[u].group, users[u].own, users[u].root
+    home, own_u, root_u = int64(users[u].group), users[u].own, users[u].root
     size_home = groups[home].size
     may_leave = leaves(users, groups, u, most)
     loss = -own_u * size_home / (size_home - 1) if may_leave and size_home > 1 else 0.0
@@ -330,8 +333,8 @@ def _best_chain(
     steps[0].user, steps[0].so_far, steps[0].at = u, 0.0, -1
     if may_leave and users[u].least == 1 and loss < best:
         best, length, end = loss, 1, ALONE
-        _keep(steps, 0)
-    step = 0
+        _keep(steps, int64(0))
+    step = int64(0)
     last_stamp = stamp + _TRIED
     while step >= 0 and stamp < last_stamp:
         if steps[step].at < 0:
@@ -343,7 +346,7 @@ def _best_chain(
             for j in range(near.shape[1]):
                 if near[x, j] < 0:
                     continue
-                g = users[near[x, j]].group
+                g = int64(users[near[x, j]].group)
                 if groups[g].stamp == stamp:
                     continue
                 groups[g].stamp = stamp
@@ -356,7 +359,7 @@ def _best_chain(
                         _keep(steps, step)
                 entered = so_far + to_centre
                 to_root = np.sqrt(to_centre)
-                w = groups[g].head
+                w = int64(groups[g].head)
                 for _ in range(min(n, _LOOKED)):
                     # x_w is at most `reach` squared, by the triangle inequality; nearer members only cost more
                     own = users[w].own
@@ -399,7 +402,7 @@ def _best_chain(
 @njit(nogil=True, cache=True)
 def _follow(block: Block, steps: np.ndarray, length: int, end: int) -> None:
     """Moves the users of the best chain."""
-    home = block.users[steps[0].best].group
+    home = int64(block.users[steps[0].best].group)
     target = end
     if end == CYCLE:
         target = home
@@ -421,7 +424,7 @@ def descend(block: Block, steps: np.ndarray, nexts: np.ndarray, plain: bool, tin
         block.rows, block.gaps, block.near, block.users, block.groups, block.centre,
     )  # fmt: skip
     total = 0.0
-    stamp = 0
+    stamp = int64(0)  # of one type with what a search returns, so that it is compiled once
     for g in range(len(groups)):
         groups[g].stamp = 0
     for _ in range(sweeps):

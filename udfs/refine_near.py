@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from kgather.udfs.blocks import cut_rows
+from kgather.udfs.one_type import int64
 from kgather.udfs.refine_chains import Block, gap
 
 _KNOWN_UP_TO = 4096  # users of a block whose distances are all kept (128 MB)
@@ -68,7 +69,7 @@ def near_users(rows: np.ndarray, near: np.ndarray) -> None:
     edges = np.empty(b + 1, dtype=np.int64)
     for turn in range(_TURNS):
         moved, order = rows.copy(), np.arange(b)
-        cells = cut_rows(moved, order, nothing, _CELL, turn, edges)
+        cells = cut_rows(moved, order, nothing, int64(_CELL), turn, edges)
         points, names = _shrunk(moved, shrink), order.astype(np.int32)
         for c in range(cells):
             lo, hi = edges[c], edges[c + 1]
@@ -106,7 +107,7 @@ def _enter(
             _to_chunk(chunk, points, i, distance)
             first = i * len(chunk_names) // len(points)
             _keep_nearest(distance, first, len(chunk_names), chunk_names, order[i], kept, near)
-            _keep_nearest(distance, 0, first, chunk_names, order[i], kept, near)
+            _keep_nearest(distance, int64(0), first, chunk_names, order[i], kept, near)
 
 
 @njit(nogil=True, cache=True)

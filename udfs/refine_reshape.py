@@ -10,6 +10,8 @@ split of large groups its counterpart in MHM (Domingo-Ferrer, Martinez-Balleste,
 import numpy as np
 from numba import njit
 
+from kgather.udfs.one_type import int64
+from kgather.udfs.ordering import ascending
 from kgather.udfs.refine_chains import Block, fits, gap, joins, leaves, move, settle, unused_number
 
 _POOLED = 64  # members of one group that may be drawn into a new one
@@ -49,7 +51,7 @@ def _cheapest(
     for j in range(near.shape[1]):
         if near[i, j] < 0:
             continue
-        g = users[near[i, j]].group
+        g = int64(users[near[i, j]].group)
         if g == users[i].group or g == target:
             continue
         n = groups[g].size
@@ -65,7 +67,7 @@ def _give_up(block: Block, g: int, tiny: float) -> float:
     rows, near, users, groups, centre = block.rows, block.near, block.users, block.groups, block.centre
     n = groups[g].size
     squares, shared_out = 0.0, 0.0
-    i = groups[g].head
+    i = int64(groups[g].head)
     for _ in range(n):
         squares += users[i].own
         i = users[i].after
@@ -131,7 +133,7 @@ def _make_new(
         quota[g] = groups[g].size - groups[g].level - (1 if c == 0 else 0)
         if seen or quota[g] <= 0:
             continue
-        w = groups[g].head
+        w = int64(groups[g].head)
         for _ in range(min(groups[g].size, _POOLED)):
             if w != u and users[w].least <= wanted:
                 pool[pooled], distance[pooled] = w, gap(rows, u, rows, w)
@@ -142,7 +144,7 @@ def _make_new(
     taken = np.empty(wanted, dtype=np.int64)
     taken[0] = u
     got = 1
-    for at in np.argsort(distance[:pooled], kind="mergesort"):
+    for at in ascending(distance[:pooled]):
         g = users[pool[at]].group
         if got < wanted and quota[g] > 0:
             quota[g] -= 1
@@ -163,7 +165,7 @@ def _make_new(
     settle(block, target)
     for c in range(count):
         if some[c] not in some[:c]:
-            settle(block, some[c])
+            settle(block, int64(some[c]))
     return change
 
 

@@ -1,5 +1,8 @@
-{{ config(materialized="view", enabled=kgather.has_cells()) }}
 {% set top_items = kgather.top_items() | trim -%}
+{% set best_items = kgather.best_items() | trim -%}
+{% set popular_items = kgather.popular_items() | trim -%}
+{#- Noise is drawn once. -#}
+{{ config(materialized="table" if popular_items else "view", enabled=kgather.has_cells()) }}
 -- Which cells of groups x items the release shows, but for those that are added for the diversity of items.
 {% if kgather.homogenize() == "pure" or var("cells") == "rated" -%}
 select cells.group_id, cells.item_id
@@ -8,6 +11,17 @@ from {{ ref("int_kgather__rated_cells") }} as cells
 {% if kgather.homogenize() == "pure" and var("single_rater") == "drop" -%}
 where cells.raters > 1
 {%- endif %}
+{%- elif best_items -%}
+-- By prediction alone: what its members rated does not say what a group shows.
+select group_id, item_id
+from kg_best('{{ ref("int_kgather__group_vectors") }}', '{{ ref("int_kgather__item_factors") }}', {{ best_items }})
+{%- elif popular_items -%}
+-- By counts of raters with noise, by which no single rating says much of what a group shows.
+select group_id, item_id
+from kg_popular(
+  '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}', '{{ ref("int_kgather__items") }}',
+  {{ popular_items }}, {{ var("popular_noise") }}
+)
 {%- else -%}
 select groups.group_id, items.item_id
 from (select distinct group_id from {{ ref("int_kgather__groups") }}) as groups

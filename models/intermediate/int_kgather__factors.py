@@ -6,6 +6,8 @@ def model(dbt, session):
 
     return learn_preferences(
         dbt.ref("int_kgather__coded_ratings"),
+        users=dbt.ref("int_kgather__users"),
+        items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
         solver=dbt.config.meta_get("solver"),
         solver_options=dbt.config.meta_get("solver_options"),

@@ -1,26 +1,32 @@
+{% set repeated_pairs = ref("base_kgather__repeated_pairs") -%}
+{% set repeats = kgather.has_rows(repeated_pairs) -%}
+{% set few = var("min_ratings") > 1 -%}
 -- Every row that was read and not staged, with its place and the reason.
 with read_ratings as (
   select * from {{ ref("base_kgather__read_ratings") }}
 ),
-
-repeated as (
-  select
-    read_ratings.*,
-    row_number() over (
-      partition by user_id, item_id
-      order by read_ratings.rated_at desc nulls last, read_ratings.source, read_ratings.line
-    ) as recency,
-    repeated_pairs.latest_at
+{% if repeats %}
+-- Only these are put in order: they are few.
+of_repeated_pairs as (
+  select read_ratings.*, repeated_pairs.latest_at
   from read_ratings
-  join {{ ref("base_kgather__repeated_pairs") }} as repeated_pairs using (user_id, item_id)
+  join {{ repeated_pairs }} as repeated_pairs using (user_id, item_id)
   where read_ratings.reason is null
 ),
 
+repeated as (
+  select
+    *,
+    row_number() over (partition by user_id, item_id order by rated_at desc nulls last, source, line) as recency
+  from of_repeated_pairs
+),
+{% endif %}
 rejected as (
   select source, line, raw, reason
   from read_ratings
   where reason is not null
 
+  {% if repeats -%}
   union all
 
   select
@@ -33,20 +39,25 @@ rejected as (
     end as reason
   from repeated
   where recency > 1
+  {%- endif %}
 
-  {% if var("min_ratings") > 1 -%}
+  {% if few -%}
   union all
 
   select source, line, raw, 'user has fewer than {{ var("min_ratings") }} ratings' as reason
   from (
     select user_id, source, line, raw
     from read_ratings
-    anti join {{ ref("base_kgather__repeated_pairs") }} as repeated_pairs using (user_id, item_id)
+    {% if repeats -%}
+    anti join {{ repeated_pairs }} as repeated_pairs using (user_id, item_id)
+    {% endif -%}
     where reason is null
+    {% if repeats -%}
     union all
     select user_id, source, line, raw
     from repeated
     where recency = 1
+    {%- endif %}
   ) as kept
   anti join {{ ref("stg_kgather__ratings") }} as staged using (user_id)
   {%- endif %}

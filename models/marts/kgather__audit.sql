@@ -3,6 +3,7 @@
 {% set low_rank = kgather.is_low_rank() -%}
 {% set form = kgather.homogenize() -%}
 {% set cells = ref("kgather__group_vectors") if low_rank else ref("kgather__ratings") if kgather.has_cells() -%}
+{% set popular_items = kgather.popular_items() | trim if kgather.has_cells() -%}
 {% set may_be_empty = form == "pure" and (var("single_rater") == "drop" or kgather.top_items() | trim) -%}
 {% set generalized = ref("kgather__generalized") if kgather.generalize() != "none" -%}
 {% set on_artifacts = kgather.gathers_on_artifacts() -%}
@@ -296,6 +297,24 @@ checks as (
     null,
     'exactly',
     (select count(*) from {{ ref("int_kgather__added_cells") }})
+  {%- endif %}
+
+  {% if popular_items -%}
+  union all
+  select
+    24,
+    'groups that show {{ "fewer" if kgather.adds_cells() else "other" }} than {{ popular_items }} items, where there are as many',
+    0,
+    'exactly',
+    (
+      select count(*)
+      from (
+        select group_id
+        from {{ cells }}
+        group by group_id
+        having count(*) {{ "<" if kgather.adds_cells() else "<>" }} least({{ popular_items }}, (select items from input))
+      )
+    )
   {%- endif %}
 
   {% if kgather.has_sensitive() -%}

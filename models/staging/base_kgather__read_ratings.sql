@@ -37,9 +37,24 @@ select
   line,
   coalesce(raw, concat_ws(',', user_id, item_id, given_rating, rated_at)) as raw,
   case
+    -- Most rows are fine: one condition says so, and the reasons are only asked of the others.
+    when problem is null
+      and not ({{ kgather.is_empty_id(input, column.user, "user_id") if execute }})
+      and not ({{ kgather.is_empty_id(input, column.item, "item_id") if execute }})
+      and isfinite(rating)
+      {% if var("not_rated") is not none -%}
+      and rating <> {{ var("not_rated") }}
+      {% endif -%}
+      {% if scale -%}
+      and rating between {{ scale[0] }} and {{ scale[1] }}
+      {% if scale | length > 2 -%}
+      and abs((rating - {{ scale[0] }}) / {{ scale[2] }} - round((rating - {{ scale[0] }}) / {{ scale[2] }})) <= 1e-6
+      {% endif -%}
+      {% endif -%}
+      then null
     when problem is not null then problem
-    when user_id is null or trim(cast(user_id as varchar)) = '' then 'user id is empty'
-    when item_id is null or trim(cast(item_id as varchar)) = '' then 'item id is empty'
+    when {{ kgather.is_empty_id(input, column.user, "user_id") if execute }} then 'user id is empty'
+    when {{ kgather.is_empty_id(input, column.item, "item_id") if execute }} then 'item id is empty'
     when given_rating is null then 'rating is empty'
     when rating is null then 'rating is not a number'
     when not isfinite(rating) then 'rating is not a finite number'

@@ -6,7 +6,7 @@ they are the factors alone.
   select unnest(kg_preferences(list(r)), recursive := true) from ratings as r
 */
 create or replace macro kg_preferences(
-  p_ratings, p_rank := 10, p_solver := 'als', p_metric := 'prediction', p_seed := 0
+  p_ratings, p_rank := 3, p_solver := 'als', p_metric := 'prediction', p_seed := 0
 ) as
   list_transform(
     list_filter(

@@ -64,7 +64,7 @@
       {% do problems.append(name ~ " is a list, as [age, gender], not " ~ tojson(var(name)) ~ ".") %}
     {% endif %}
   {% endfor %}
-  {% for name in ('epsilon', 'noise_sigma') if var(name) is not number or var(name) is boolean or var(name) < 0 %}
+  {% for name in ('epsilon', 'noise_sigma', 'popular_noise') if var(name) is not number or var(name) is boolean or var(name) < 0 %}
     {% do problems.append(name ~ " is a number of at least 0, not " ~ tojson(var(name)) ~ ".") %}
   {% endfor %}
   {% do kgather.find_contradictions(problems) %}
@@ -91,8 +91,13 @@
 
 {% macro cells_problem() %}
   {%- set cells = var('cells') | string -%}
-  {%- if cells not in ['all', 'rated', 'low_rank'] and not kgather.top_items() | trim -%}
-    cells is all, rated, low_rank or top N (as top 100), not {{ cells }}.
+  {%- set some = kgather.top_items() | trim or kgather.best_items() | trim or kgather.popular_items() | trim -%}
+  {%- if cells not in ['all', 'rated', 'low_rank'] and not some -%}
+    cells is all, rated, low_rank, top N, best N or popular N (as top 100), not {{ cells }}.
+  {%- elif kgather.best_items() | trim and kgather.homogenize() not in ['predicted', 'padded'] -%}
+    cells: best N goes with homogenize: predicted or padded, since it shows what is predicted best.
+  {%- elif kgather.popular_items() | trim and kgather.homogenize() not in ['predicted', 'padded'] -%}
+    cells: popular N goes with homogenize: predicted or padded, since it shows items that nobody may have rated.
   {%- elif cells == 'low_rank' and kgather.homogenize() not in ['predicted', 'none'] -%}
     cells: low_rank goes with homogenize: predicted only, since only predictions have a low rank.
   {%- endif -%}
@@ -189,9 +194,17 @@
 {% endmacro %}
 
 {#- N where the var cells is `top N`, else nothing. -#}
-{% macro top_items() %}
+{% macro top_items() %}{{ kgather.number_after('top') }}{% endmacro %}
+
+{#- N where the var cells is `best N`, else nothing. -#}
+{% macro best_items() %}{{ kgather.number_after('best') }}{% endmacro %}
+
+{#- N where the var cells is `popular N`, else nothing. -#}
+{% macro popular_items() %}{{ kgather.number_after('popular') }}{% endmacro %}
+
+{% macro number_after(word) %}
   {%- set words = (var('cells') | string).split() -%}
-  {%- if words | length == 2 and words[0] == 'top' and words[1].isdigit() and words[1] | int > 0 -%}
+  {%- if words | length == 2 and words[0] == word and words[1].isdigit() and words[1] | int > 0 -%}
     {{ words[1] }}
   {%- endif -%}
 {% endmacro %}

@@ -13,6 +13,8 @@
   {{ kgather.ddl__kg_homogenize() }}
   {{ kgather.ddl__kg_group_vectors() }}
   {{ kgather.ddl__kg_predicted() }}
+  {{ kgather.ddl__kg_best() }}
+  {{ kgather.ddl__kg_popular() }}
   {{ kgather.ddl__kg_padded() }}
   {{ kgather.ddl__kg_microaggregate() }}
   {{ kgather.ddl__kg_generalize_sets() }}

@@ -5,16 +5,21 @@ import gc
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import yaml
 
+from kgather import disk
 from kgather.dbt_package import dbt_path
 from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError
+from kgather.runs import Journal
+from kgather.sql_text import literal
 
 # How errors meant for people look in dbt's messages: raised by SQL models with error(), or inside Python models.
 _MEANT_FOR_PEOPLE = (
@@ -22,6 +27,8 @@ _MEANT_FOR_PEOPLE = (
     (re.compile(r"(?:kgather\.errors\.)?InputError: (.*)", re.DOTALL), InputError),
     (re.compile(r"(?:kgather\.errors\.)?PromiseError: (.*)", re.DOTALL), PromiseError),
 )
+
+MEMORY_LIMIT = "2GB"
 
 NodeListener = Callable[[str, int, int], None]
 
@@ -34,15 +41,41 @@ class Workspace:
         self.work_database = folder / "work.duckdb"
         self.marts_database = folder / "marts.duckdb"
         self.spill = folder / "spill"
+        self.journal = Journal(folder / "journal")
 
-    def write_profile(self, memory_limit: str) -> None:
-        """Write the dbt profile: a working database, and beside it one that holds only the marts."""
-        # Not as settings, which the adapter sets anew for each model: a directory in use cannot be set.
-        config = {
+    def clear(self) -> None:
+        """Remove what a killed run left unfinished."""
+        for path in (self.work_database, self.marts_database):
+            path.unlink(missing_ok=True)
+            path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
+        shutil.rmtree(self.spill, ignore_errors=True)
+
+    def _limits(self, memory_limit: str = MEMORY_LIMIT) -> dict[str, Any]:
+        """How much of the machine DuckDB may take."""
+        return {
             "memory_limit": memory_limit,
             "temp_directory": str(self.spill),
-            "preserve_insertion_order": True,
+            "max_temp_directory_size": disk.spill_limit(self.folder),
         }
+
+    @contextmanager
+    def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to the working database."""
+        with duckdb.connect(self.work_database, config=self._limits()) as con:
+            yield con
+
+    @contextmanager
+    def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that reads what was built, as `work` and `marts`."""
+        with duckdb.connect(config=self._limits()) as con:
+            con.execute(f"attach {literal(self.work_database)} as work (read_only)")
+            con.execute(f"attach {literal(self.marts_database)} as marts (read_only)")
+            yield con
+
+    def write_profile(self, memory_limit: str = MEMORY_LIMIT) -> None:
+        """Write the dbt profile: a working database, and beside it one that holds only the marts."""
+        # Not as settings, which the adapter sets anew for each model: a directory in use cannot be set.
+        config = self._limits(memory_limit) | {"preserve_insertion_order": True}
         output = {
             "type": "duckdb",
             "path": str(self.work_database),
@@ -61,7 +94,7 @@ def build(
     verbose: bool = False,
     on_node: NodeListener | None = None,
 ) -> None:
-    """Build the models and run the data tests.
+    """Build the models and run the data tests, but for those that are finished already.
 
     `on_node` is called with the name of each model or test when it is finished, its number and their total.
     Raises InputError where the input was refused, PromiseError where a data test failed, KgatherError otherwise.
@@ -70,7 +103,7 @@ def build(
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
     from dbt.cli.main import dbtRunner
 
-    arguments = [
+    flags = [
         "--no-send-anonymous-usage-stats",
         "--no-version-check",
         "--no-partial-parse",
@@ -78,18 +111,32 @@ def build(
         "--log-level", "info" if verbose else "none",
         "--log-level-file", "none",
         "--log-path", str(workspace.folder / "logs"),
-        "build",
+    ]  # fmt: skip
+    project = [
         "--project-dir", str(dbt_path()),
         "--profiles-dir", str(workspace.folder),
         "--target", "publish",
         "--target-path", str(workspace.folder / "target"),
         "--vars", json.dumps({**variables, "release_database": "marts"}),
     ]  # fmt: skip
-    callbacks = [_finished_nodes(on_node)] if on_node else []
+    finished = workspace.journal.finished()
     # dbt writes to standard output, where only results belong.
     with _output_to(None if verbose else os.devnull), _without_environment("DBT_"):
+        manifest: Any = None
+        selection: list[str] = []
         try:
-            outcome = dbtRunner(callbacks=callbacks).invoke(arguments)
+            if finished:
+                parsed = dbtRunner().invoke([*flags, "parse", *project])
+                if not parsed.success:
+                    raise _as_error(parsed)
+                manifest = parsed.result
+                rest = [node.name for node in manifest.nodes.values() if node.name not in finished]
+                if not rest:
+                    return
+                # Tests are named one by one, so that none is left out because its model is finished.
+                selection = ["--indirect-selection", "empty", "--select", *rest]
+            callbacks = [_finished_nodes(workspace.journal, len(finished), on_node)]
+            outcome = dbtRunner(manifest=manifest, callbacks=callbacks).invoke([*flags, "build", *project, *selection])
         finally:
             # The adapter would hold the files open until the process ends, and so would relations not yet collected.
             DuckDBConnectionManager.close_all_connections()
@@ -98,11 +145,17 @@ def build(
         raise _as_error(outcome)
 
 
-def _finished_nodes(on_node: NodeListener) -> Callable[[Any], None]:
+def _finished_nodes(journal: Journal, before: int, on_node: NodeListener | None) -> Callable[[Any], None]:
     def hear(event: Any) -> None:
-        if event.info.name in ("LogModelResult", "LogTestResult"):
-            total = event.data.total if event.info.name == "LogModelResult" else event.data.num_models
-            on_node(event.data.node_info.node_name, event.data.index, total)
+        if event.info.name not in ("LogModelResult", "LogTestResult"):
+            return
+        is_model = event.info.name == "LogModelResult"
+        total = event.data.total if is_model else event.data.num_models
+        # What a model says is what the engine says of it, or that it failed.
+        if event.data.status not in ("error", "skipped") if is_model else event.data.status == "pass":
+            journal.add(event.data.node_info.node_name)
+        if on_node is not None:
+            on_node(event.data.node_info.node_name, before + event.data.index, before + total)
 
     return hear
 
@@ -132,7 +185,7 @@ def _as_error(outcome: Any) -> BaseException:
     failures = [result for result in outcome.result.results if result.status in ("error", "fail")]
     for result in failures:
         message = str(result.message)
-        if DISK_FULL in message:
+        if disk.is_full(message):
             return OSError(errno.ENOSPC, DISK_FULL)
         for pattern, kind in _MEANT_FOR_PEOPLE:
             told = pattern.search(message)

@@ -1,31 +1,27 @@
 """From files of ratings to a release: load, run the dbt project, write what it built."""
 
-import fcntl
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from kgather import pipeline
-from kgather.errors import DISK_FULL, InputError, KgatherError, PromiseError, StoppedError
+from kgather import disk, pipeline, runs
+from kgather.errors import InputError, KgatherError, PromiseError, StoppedError
 from kgather.evaluation.named import described
-from kgather.loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes
+from kgather.loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
 from kgather.release import Audit, Check, put_in_place, write_release
 from kgather.settings import PublishSettings
-from kgather.sql_text import literal
 from kgather.verify import promised_size, verify_release
 
 LOADED = "kgather_loaded"
 LOADED_ATTRIBUTES = "kgather_loaded_attributes"
-MEMORY_LIMIT = "2GB"
-_NEW, _WORKSPACE = ".new-kgather-", ".kgather-"
+_FITTED = ("artifacts", "cells")  # settings that the input may change
 
 Report = Callable[[str, int, int], None]
 Warn = Callable[[str], None]
@@ -71,6 +67,9 @@ def publish(
     `report` hears (step, done, total), `warn` what the user should know. With `keep_work` the working database,
     which holds the secret map, stays in that folder, readable by its owner only.
 
+    A run that was killed is taken up by the next one of the same input, settings and version: what it had finished is
+    not done again.
+
     Raises InputError where input or settings cannot be published, PromiseError where a check of the audit failed.
     """
     target = target.resolve()
@@ -85,15 +84,18 @@ def publish(
         warn(warning)
     umask = os.umask(0o077)
     try:
-        with _workspace(target) as workspace:
+        mark = _fingerprint(target, inputs, user_attributes, settings, load_options, sweep_k)
+        with runs.folder_of(target, mark) as folder:
+            workspace = pipeline.Workspace(folder)
             settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
             _build(workspace, settings, loaded, verbose=verbose, report=report)
             audit = _audit(workspace, settings)
-            report("attack", 0, 1)
-            audit = _attacked(workspace, audit)
-            report("attack", 1, 1)
-            if sweep_k:
-                audit = replace(audit, sweep=_swept(inputs, settings, load_options, sweep_k, report))
+            if audit.passed:
+                report("attack", 0, 1)
+                attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
+                report("attack", 1, 1)
+                sweep = _swept(folder, inputs, settings, load_options, sweep_k, report) if sweep_k else ()
+                audit = replace(audit, attacks=attacks, sweep=sweep)
             report("write", 0, 1)
             finished = _write(workspace, audit, umask)
             kept = _keep(workspace, keep_work) if keep_work is not None else None
@@ -102,7 +104,7 @@ def publish(
     except KeyboardInterrupt:
         raise StoppedError from None
     except (OSError, duckdb.Error) as error:
-        if DISK_FULL not in str(error):
+        if not disk.is_full(str(error)):
             raise
         msg = f"the disk of {target.parent} is full, nothing was written. Free some space or give another --out."
         raise KgatherError(msg) from None
@@ -168,29 +170,26 @@ def _check_folder(folder: Path, option: str) -> None:
         raise InputError(msg) from None
 
 
-@contextmanager
-def _workspace(target: Path) -> Iterator[pipeline.Workspace]:
-    """A private folder beside the target, gone afterwards; those that killed runs left behind go first."""
-    _sweep(target.parent)
-    new = Path(tempfile.mkdtemp(prefix=_NEW, dir=target.parent))
-    with (new / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        # Under this name another run may sweep it, and finds it locked.
-        folder = new.rename(new.with_name(new.name.replace(_NEW, _WORKSPACE, 1)))
-        try:
-            yield pipeline.Workspace(folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sweep(parent: Path) -> None:
-    for lock in parent.glob(f"{_WORKSPACE}*/lock"):
-        with lock.open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                continue  # its run is alive
-            shutil.rmtree(lock.parent, ignore_errors=True)
+def _fingerprint(
+    target: Path,
+    inputs: Sequence[str],
+    user_attributes: AttributesSource | None,
+    settings: PublishSettings,
+    options: LoadOptions,
+    sweep_k: Sequence[int],
+) -> str:
+    files = [sources.find(given).path for given in inputs]
+    if user_attributes is not None:
+        files.append(sources.find(user_attributes.source, "users").path)
+    asked = {
+        "inputs": list(inputs),
+        "user_attributes": None if user_attributes is None else asdict(user_attributes),
+        "settings": settings.model_dump(mode="json"),
+        "given": sorted(settings.model_fields_set),
+        "options": options.model_dump(mode="json"),
+        "sweep": list(sweep_k),
+    }
+    return runs.fingerprint(target, files, asked)
 
 
 def _load(
@@ -202,10 +201,34 @@ def _load(
     report: Report,
     warn: Warn,
 ) -> tuple[PublishSettings, LoadReport]:
+    """Read the input, or take what a killed run has read."""
+
+    def read() -> dict[str, Any]:
+        workspace.clear()
+        disk.check(workspace.folder, [sources.find(given) for given in inputs])
+        fitted, loaded, warnings = _read(workspace, inputs, user_attributes, settings, options)
+        return {
+            "fitted": {name: getattr(fitted, name) for name in _FITTED},
+            "loaded": loaded.model_dump(mode="json"),
+            "warnings": warnings,
+        }
+
     report("load", 0, 1)
-    with duckdb.connect(workspace.work_database) as con:
-        con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
-        con.execute(f"set temp_directory = {literal(workspace.spill)}")
+    found = runs.once(workspace.folder / "loaded.json", read)
+    for warning in found["warnings"]:
+        warn(warning)
+    report("load", 1, 1)
+    return settings.model_copy(update=found["fitted"]), LoadReport(**found["loaded"])
+
+
+def _read(
+    workspace: pipeline.Workspace,
+    inputs: Sequence[str],
+    user_attributes: AttributesSource | None,
+    settings: PublishSettings,
+    options: LoadOptions,
+) -> tuple[PublishSettings, LoadReport, list[str]]:
+    with workspace.connected() as con:
         loaded = load(con, inputs, options)
         warnings = list(loaded.warnings)
         known = loaded.user_attributes
@@ -219,11 +242,8 @@ def _load(
         _check_attributes(settings, known)
         if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
             settings = _with_artifacts(settings, con, loaded, warnings)
-        settings = _fitted(settings, con, warn)
-    for warning in warnings:
-        warn(warning)
-    report("load", 1, 1)
-    return settings, loaded
+        settings = _fitted(settings, con, warnings)
+    return settings, loaded, warnings
 
 
 def _with_artifacts(
@@ -254,7 +274,7 @@ def _check_attributes(settings: PublishSettings, known: UserAttributesReport | N
 def _build(
     workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport, *, verbose: bool, report: Report
 ) -> None:
-    workspace.write_profile(MEMORY_LIMIT)
+    workspace.write_profile()
     variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
     pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))
 
@@ -264,7 +284,9 @@ def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
     if not audit.passed:
         raise PromiseError(_failed(audit.checks))
     folder = workspace.folder / "release"
-    write_release(folder, workspace.marts_database, audit)
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed run had written of it
+    with workspace.opened() as con:
+        write_release(con, folder, audit)
     # Users who stand alone under noise were asked for.
     k = 1 if audit.parameters["method"] == "gaussian_noise" else promised_size(folder)
     checks = verify_release(folder, k)
@@ -277,7 +299,7 @@ def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
     return folder
 
 
-def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: Warn) -> PublishSettings:
+def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warnings: list[str]) -> PublishSettings:
     """Choose the low-rank form where all cells would be too many to write."""
     if settings.form != "predicted" or settings.cells != "all":
         return settings
@@ -287,7 +309,7 @@ def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: War
     cells = items * max(users // settings.k, 1)
     if cells <= settings.max_cells:
         return settings
-    warn(
+    warnings.append(
         f"{cells:,} cells are more than max_cells = {settings.max_cells:,}: the release holds group and item vectors "
         "instead, and a view that computes any cell from them."
     )
@@ -295,9 +317,7 @@ def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warn: War
 
 
 def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
-    with duckdb.connect() as con:
-        con.execute(f"attach {literal(workspace.work_database)} as work (read_only)")
-        con.execute(f"attach {literal(workspace.marts_database)} as marts (read_only)")
+    with workspace.opened() as con:
         checks = con.sql('select "check", promised, measured, passed from marts.kgather__audit').fetchall()
         counts = _row(
             con, "select read_rows, staged_rows, rejected_rows, users, items from work.int_kgather__checked_input"
@@ -323,8 +343,8 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
                 "k", "method", "method_options", "solver", "rank", "metric", "fill", "bisection_tries", "refine",
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
-                "cells", "single_rater", "diversity_b", "diversity_l", "hierarchy", "noise_sigma", "noise_clip",
-                "min_ratings",
+                "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
+                "noise_sigma", "noise_clip", "min_ratings",
             },
             mode="json",
         ) | {"homogenize": settings.form, "generalize": settings.generalization},
@@ -336,25 +356,24 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
     )  # fmt: skip
 
 
-def _attacked(workspace: pipeline.Workspace, audit: Audit) -> Audit:
-    """Add what quick attackers get, measured with the secret map while it is there."""
-    if not audit.passed:
-        return audit
+def _attacked(workspace: pipeline.Workspace, audit: Audit) -> dict[str, Any]:
+    """What quick attackers get, measured with the secret map while it is there."""
     # Imported here: it brings the kernels, which take seconds to load.
     from kgather import attacks
     from kgather.evaluation.evidence import read_evidence
 
-    with duckdb.connect() as con:
-        con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
-        con.execute(f"set temp_directory = {literal(workspace.spill)}")
-        con.execute(f"attach {literal(workspace.work_database)} as work (read_only)")
-        con.execute(f"attach {literal(workspace.marts_database)} as marts (read_only)")
+    with workspace.opened() as con:
         evidence = read_evidence(con, "work", "marts", audit.parameters)
-    return replace(audit, attacks=attacks.quick(evidence).as_dict())
+    return dict(attacks.quick(evidence).as_dict())
 
 
 def _swept(
-    inputs: Sequence[str], settings: PublishSettings, options: LoadOptions, ks: Sequence[int], report: Report
+    folder: Path,
+    inputs: Sequence[str],
+    settings: PublishSettings,
+    options: LoadOptions,
+    ks: Sequence[int],
+    report: Report,
 ) -> tuple[dict[str, Any], ...]:
     """The release's method with other sizes of group, on four fifths of the ratings."""
     # Imported here: it publishes, too.
@@ -362,8 +381,14 @@ def _swept(
 
     same = settings.model_dump(mode="json", exclude_defaults=True, exclude={"k", "method", "seed", "user_attributes"})
     assignments = [f"{name}={json.dumps(value)}" for name, value in same.items()]
-    found = sweep(inputs, [settings.method], ks, options, assignments=assignments, seed=settings.seed, report=report)
-    return tuple(asdict(row) for row in found.rows)
+
+    def try_all() -> list[dict[str, Any]]:
+        tried = sweep(
+            inputs, [settings.method], ks, options, assignments=assignments, seed=settings.seed, report=report
+        )
+        return [asdict(row) for row in tried.rows]
+
+    return tuple(runs.once(folder / "swept.json", try_all))
 
 
 def _row(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:

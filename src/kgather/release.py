@@ -42,6 +42,20 @@ select members.pseudonym, ratings.item_id, ratings.rating
 from kgather__members as members
 join kgather__ratings as ratings using (group_id)
 """
+# From the vectors, not from the view: looking up many pairs must not compute all cells.
+_RATING = """
+create macro kg_rating(p_group, p_item) as (
+  select least(greatest(groups.level + items.level + list_inner_product(groups.factor, items.factor), {low}), {high})
+  from kgather__group_vectors as groups
+  cross join kgather__item_vectors as items
+  where groups.group_id = p_group and items.item_id = p_item
+)
+"""
+_LISTED_RATING = """
+create macro kg_rating(p_group, p_item) as (
+  select ratings.rating from kgather__ratings as ratings where ratings.group_id = p_group and ratings.item_id = p_item
+)
+"""
 
 
 _MODEL = (
@@ -66,11 +80,19 @@ _CENTROIDS = (
     "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled ratings "
     "and the group's size give that rating."
 )
+_POPULAR = (
+    "That which items a group shows tells nothing of its members: they are chosen by counts of raters with noise, and "
+    "one rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
+)
+_COUNTED = (
+    "That a single rating does not decide which items a group shows: they are chosen by counts of raters without noise."
+)
 
 
 def not_promised(parameters: Mapping[str, Any]) -> list[str]:
     """What a release made with these parameters does not promise, in sentences."""
     form = parameters.get("homogenize")
+    popular = str(parameters.get("cells")).startswith("popular")
     told = {
         _MODEL: form in ("predicted", "padded", "pure"),
         _FRAME: True,
@@ -79,6 +101,8 @@ def not_promised(parameters: Mapping[str, Any]) -> list[str]:
         _NOISE: form == "noise",
         _PERSONAL: bool(parameters.get("personal_columns")),
         _CENTROIDS: form == "microaggregated",
+        _POPULAR: popular and bool(parameters.get("popular_noise")),
+        _COUNTED: popular and not parameters.get("popular_noise"),
     }
     return [sentence for sentence, applies in told.items() if applies]
 
@@ -131,34 +155,35 @@ class Audit:
         }
 
 
-def write_release(folder: Path, marts_database: Path, audit: Audit) -> None:
-    """Write the release into a new folder, from the database that holds nothing but the marts.
+def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit) -> None:
+    """Write the release into a new folder, from the database `marts` of the connection, which holds nothing else.
 
     Rows are written anew, in the order of random ids, into a fresh file: no dropped row, no order of the input and
     no statistics of either come along.
     """
     folder.mkdir()
-    with duckdb.connect() as con:
-        con.execute(f"attach {literal(marts_database)} as marts (read_only)")
-        con.execute(f"attach {literal(folder / DATABASE)} as release")
-        con.execute("use release")
-        tables = {name for (name,) in con.sql(_MARTS.format(function="duckdb_tables", name="table_name")).fetchall()}
-        files = []
-        for name, (order, file) in _RELATIONS.items():
-            if name in tables:
-                con.execute(f"create table {name} as from marts.{name} order by {order}")
-                con.execute(f"copy (from {name} order by {order}) to {literal(folder / file)} ({_PARQUET})")
-                files.append(file)
-        for (view,) in con.sql(_MARTS.format(function="duckdb_views", name="sql")).fetchall():
-            con.execute(re.sub(r'"?marts"?\."?main"?\.', "", view))
-        views = con.sql(_MARTS.format(function="duckdb_views", name="view_name")).fetchall()
-        if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
-            con.execute(_USER_RATINGS)
-        con.execute("create table kgather__audit as from marts.kgather__audit")
-        con.execute("create table kgather__metrics as from marts.kgather__metrics")
-        con.execute("checkpoint release")
-        con.execute("use memory")
-        con.execute("detach release")
+    con.execute(f"attach {literal(folder / DATABASE)} as release")
+    con.execute("use release")
+    tables = {name for (name,) in con.sql(_MARTS.format(function="duckdb_tables", name="table_name")).fetchall()}
+    files = []
+    for name, (order, file) in _RELATIONS.items():
+        if name in tables:
+            con.execute(f"create table {name} as from marts.{name} order by {order}")
+            # In the order in which it was just written.
+            con.execute(f"copy {name} to {literal(folder / file)} ({_PARQUET})")
+            files.append(file)
+    for (view,) in con.sql(_MARTS.format(function="duckdb_views", name="sql")).fetchall():
+        con.execute(re.sub(r'"?marts"?\."?main"?\.', "", view))
+    views = con.sql(_MARTS.format(function="duckdb_views", name="view_name")).fetchall()
+    if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
+        con.execute(_USER_RATINGS)
+        rating = _RATING if "kgather__group_vectors" in tables else _LISTED_RATING
+        con.execute(rating.format(low=audit.scale["min"], high=audit.scale["max"]))
+    con.execute("create table kgather__audit as from marts.kgather__audit")
+    con.execute("create table kgather__metrics as from marts.kgather__metrics")
+    con.execute("checkpoint release")
+    con.execute("use memory")
+    con.execute("detach release")
     said = audit.as_dict() | {"files": {file: _sha256(folder / file) for file in [*files, DATABASE]}}
     (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     # Imported here: drawing takes a second to load, and only this needs it.

@@ -13,7 +13,7 @@ from kgather.methods import BY_LEVEL, METHOD_OPTIONS, ON_ARTIFACTS, Method
 from kgather.udfs.options import make_options
 from kgather.validation import validated
 
-_TOP = re.compile(r"top[ :=]?([1-9][0-9]*)")
+_SOME = re.compile(r"(top|best|popular)[ :=]?([1-9][0-9]*)")
 
 
 class PublishSettings(BaseModel):
@@ -29,7 +29,7 @@ class PublishSettings(BaseModel):
     method_options: dict[str, Any] = {}
     solver: Literal["als", "funk", "none"] = "als"
     solver_options: dict[str, Any] = {}
-    rank: int = Field(10, ge=1, le=500)
+    rank: int = Field(3, ge=1, le=500)
     metric: Literal["prediction", "preference", "filled"] = "prediction"
     fill: Literal["median", "prediction"] = "median"
     bisection_tries: int = Field(10, ge=1)
@@ -46,6 +46,7 @@ class PublishSettings(BaseModel):
     sensitive_c: float | None = Field(None, gt=0, allow_inf_nan=False)
     homogenize: Literal["auto", "predicted", "padded", "pure", "microaggregated", "interval", "noise", "none"] = "auto"
     cells: str = "all"
+    popular_noise: float = Field(1, ge=0, allow_inf_nan=False)
     single_rater: Literal["pad", "drop", "keep"] = "pad"
     max_cells: int = Field(50_000_000, ge=1)
     diversity_b: int = Field(1, ge=1, le=3)
@@ -80,11 +81,11 @@ class PublishSettings(BaseModel):
     @field_validator("cells")
     @classmethod
     def _cells(cls, value: str) -> str:
-        top = _TOP.fullmatch(value.strip().lower())
-        if top:
-            return f"top {top[1]}"
+        some = _SOME.fullmatch(value.strip().lower())
+        if some:
+            return f"{some[1]} {some[2]}"
         if value not in ("all", "rated", "low_rank"):
-            msg = "is all, rated, low_rank or top N (as 'top 100')"
+            msg = "is all, rated, low_rank, top N, best N or popular N (as 'top 100')"
             raise ValueError(msg)
         return value
 
@@ -124,6 +125,14 @@ class PublishSettings(BaseModel):
         yield (
             self.cells == "low_rank" and form not in ("predicted", "none"),
             "cells low_rank goes with homogenize predicted only: nothing else has a low rank",
+        )
+        yield (
+            self.cells.startswith("best") and form not in ("predicted", "padded"),
+            "cells best N goes with homogenize predicted or padded: it shows what is predicted best",
+        )
+        yield (
+            self.cells.startswith("popular") and form not in ("predicted", "padded"),
+            "cells popular N goes with homogenize predicted or padded: it shows items that nobody may have rated",
         )
         yield (
             (self.method == "gaussian_noise") != (form == "noise"),

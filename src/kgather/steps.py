@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgather import compiling
 from kgather.errors import InputError
 from kgather.gathering import Gathering, Groups, Users, gather
 from kgather.methods import ON_ARTIFACTS
@@ -22,10 +23,14 @@ from kgather.validation import validated
 
 _BATCH_ROWS = 1 << 20
 
+compiling.tell()
+
 
 def learn_preferences(
     coded_ratings: duckdb.DuckDBPyRelation,
     *,
+    users: duckdb.DuckDBPyRelation,
+    items: duckdb.DuckDBPyRelation,
     scale: duckdb.DuckDBPyRelation,
     solver: str,
     solver_options: str | Mapping[str, Any],
@@ -35,8 +40,8 @@ def learn_preferences(
 ) -> pa.Table:
     """Learn levels and factors of users and items.
 
-    `coded_ratings` has user_code and item_code (dense, from 0) and rating, `scale` one row with scale_min and
-    scale_max. Options may come as text, as dbt renders them.
+    `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` and `items` a row for each code,
+    `scale` one row with scale_min and scale_max. Options may come as text, as dbt renders them.
 
     Returns a table (side, code, level, factor), empty where the solver is none. Raises InputError where the options
     make no sense.
@@ -45,7 +50,7 @@ def learn_preferences(
     if solver == "none":
         return preferences.SCHEMA.empty_table()
     low, high = scale.project("scale_min, scale_max").fetchall()[0]
-    n_users, n_items = coded_ratings.aggregate("max(user_code) + 1, max(item_code) + 1").fetchall()[0]
+    n_users, n_items = _count(users), _count(items)
     matrix = RatingMatrix.from_batches(coded_ratings.to_arrow_reader(_BATCH_ROWS), n_users, n_items)
     learnt = preferences.learn(
         matrix,
@@ -93,7 +98,7 @@ def gather_users(
         raise InputError(msg)
     names, sensitive = _sensitive_table(sensitive_values, codes)
     identifying = _identifying(items, chosen.sensitive_items)
-    learnt = factors.count("*").fetchall()[0][0] > 0
+    learnt = _count(factors) > 0
     [(low, high)] = scale.project("scale_min, scale_max").fetchall()
 
     def read_ratings() -> RatingMatrix:
@@ -205,6 +210,10 @@ class _Coverage:
 
 def _as_mapping(options: str | Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(options) if isinstance(options, str) else options)
+
+
+def _count(relation: duckdb.DuckDBPyRelation) -> int:
+    return int(relation.count("*").fetchall()[0][0])
 
 
 def _columns(relation: duckdb.DuckDBPyRelation, *names: str) -> list[np.ndarray]:

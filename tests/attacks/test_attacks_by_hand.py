@@ -9,18 +9,24 @@ from attack_data import evidence, matrix
 
 from kgather.attacks.attacked import Attacked, original_of
 from kgather.attacks.auxiliary import Knowledge, Known, draw
+from kgather.attacks.differences import differences
 from kgather.attacks.disclosure import disclosure
 from kgather.attacks.guesses import Guesses, guess
 from kgather.attacks.homogeneity import homogeneity
 from kgather.attacks.intersection import Second, intersection
 from kgather.attacks.linkage import distance, linkage
-from kgather.attacks.membership import advantage, membership
-from kgather.attacks.results import Rate
+from kgather.attacks.membership import Others, advantage, membership
+from kgather.attacks.posterior import Posterior
+from kgather.attacks.results import KINDS, Rate
 from kgather.attacks.row_order import Members, row_order
+from kgather.attacks.runner import run
 from kgather.attacks.scoring import scoring
 from kgather.attacks.structure import label, structure
+from kgather.attacks.telling import People, fold
 from kgather.errors import InputError
-from kgather.udfs.scoring import DISTANCE, LABEL, SCORING, STRUCTURE, mean_gap
+from kgather.udfs.folding import trace_scores
+from kgather.udfs.posterior import judge_folded
+from kgather.udfs.scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, mean_gap
 
 N = None
 # Six users in three groups of two; the groups show means.
@@ -40,9 +46,9 @@ SHOWN = [
 TRUTH = [0, 0, 1, 1, 2, 2]
 
 
-def knows(attacked: Attacked, user: int, ratings: dict[int, float]) -> Guesses:
-    """What an attacker finds who knows these ratings (by item) of a user."""
-    known = Known(
+def known_of(user: int, ratings: dict[int, float]) -> Known:
+    """These ratings (by item) of a user."""
+    return Known(
         Knowledge(len(ratings)),
         np.array([user]),
         np.array([list(ratings)], dtype=np.int32),
@@ -50,7 +56,11 @@ def knows(attacked: Attacked, user: int, ratings: dict[int, float]) -> Guesses:
         1,
         0,
     )
-    return guess(attacked, known)
+
+
+def knows(attacked: Attacked, user: int, ratings: dict[int, float]) -> Guesses:
+    """What an attacker finds who knows these ratings (by item) of a user."""
+    return guess(attacked, known_of(user, ratings))
 
 
 @pytest.fixture
@@ -233,21 +243,164 @@ def test_intersection_matches_users_and_items_by_their_ids() -> None:
 
 
 def test_advantage_is_the_largest_gap_between_two_distributions() -> None:
-    assert advantage(np.array([0.0, 0.0, 2.0]), np.array([1.0, 1.0, 3.0])) == pytest.approx(2 / 3)
+    assert advantage(np.array([3.0, 3.0, 1.0]), np.array([2.0, 2.0, 0.0])) == pytest.approx(2 / 3)
     assert advantage(np.array([1.0]), np.array([1.0])) == 0
-    assert advantage(np.array([2.0]), np.array([1.0])) == 0
+    assert advantage(np.array([1.0]), np.array([2.0])) == 0
 
 
 def test_membership() -> None:
-    attacked = Attacked.of(evidence([[5, 1], [1, 5]], [[5, 1], [1, 5]], [0, 1]))
-    strangers = matrix([[5, 5], [1, 1], [3, 3], [5, 1]])
-    result = membership(attacked, strangers, None)
-    # Members are 0 away; three others are 2 on average, one is as near.
-    assert result.details["advantage"] == pytest.approx(3 / 4)
-    assert result.details["others"] == 4
-    assert result.details["advantage_by_chance"] == pytest.approx(min(1, 1.358 * math.sqrt(6 / 8)))
-    with pytest.raises(InputError, match="3 or more ratings"):
-        membership(attacked, strangers, Knowledge(3))
+    # Four members twice, whose candidates show their very ratings.
+    rows = [[5, 1, 3], [1, 5, 3], [3, 1, 5], [3, 5, 1]] * 2
+    attacked = Attacked.of(evidence(rows, rows[:4], [0, 1, 2, 3] * 2))
+    strangers = [[5, 5, 5], [1, 1, 1], [3, 3, 3], [5, 1, 3], [4, 4, 4], [2, 2, 2], [5, 5, 1], [1, 1, 5]]
+    alone, more = membership(attacked, Others.of(matrix(strangers)), None)
+    # Members are 0 away, and so is one of eight others; no distance tells more.
+    assert alone.details["by_nearest"] == pytest.approx(7 / 8)
+    assert alone.details["advantage"] == max(value for name, value in alone.details.items() if name.startswith("by_"))
+    assert alone.details[f"by_{alone.by}"] == alone.details["advantage"]
+    assert alone.details["others"] == alone.targets == 8
+    # Seven ways were tried: the bound is that for the best of them, at 8 people on each side.
+    assert alone.details["advantage_by_chance"] == pytest.approx(
+        min(1, math.sqrt(-math.log(0.025 / 7) / 2) * math.sqrt(16 / 64))
+    )
+    assert alone.details["by_frame"] == 0
+    assert more.knowledge == "all ratings, and ratings of other people"
+    assert {name for name in more.details if name.startswith("by_")} == {"by_traced", "by_compared", "by_practised"}
+    with pytest.raises(InputError, match="4 or more ratings"):
+        list(membership(attacked, Others.of(matrix(strangers)), Knowledge(4)))
+
+
+def test_who_rated_what_the_release_has_not_is_not_in_it() -> None:
+    rows = [[5, 1], [1, 5]] * 4
+    attacked = Attacked.of(evidence(rows, rows[:2], [0, 1] * 4))
+    # Three of the eight others, who are no different otherwise, rated something else, too.
+    others = Others(matrix(rows), np.array([0, 2, 1, 0, 0, 0, 1, 0]))
+    alone, _ = membership(attacked, others, None)
+    assert alone.details["by_frame"] == pytest.approx(3 / 8)
+    assert alone.details["by_nearest"] == 0
+    [known] = membership(attacked, others, Knowledge(2))
+    assert "by_frame" not in known.details
+
+
+def test_what_vectors_explain_beyond_as_many_random_ones() -> None:
+    # Deviations from the means are 1, -1, 1, -1 along the one axis: all explained, where chance gives 1 of 3.
+    axes = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    people = People.table(np.array([[0, 1, 2, 3]], dtype=np.int32), np.array([[4, 2, 4, 2]], dtype=np.float32))
+    assert fold(people, np.full(4, 3.0), axes, 1e-9, 1) == pytest.approx([1 - 1 / 3])
+    across = People.table(people.items.reshape(1, 4), np.array([[4, 4, 2, 2]], dtype=np.float32))
+    assert fold(across, np.full(4, 3.0), axes, 1e-9, 1) == pytest.approx([-1 / 3])
+    assert fold(across, np.array([np.nan, np.nan, 3.0, 3.0]), axes, 1e-9, 1) == [0]  # two ratings tell nothing
+
+
+def test_item_means_lean_towards_who_is_in() -> None:
+    # Usual is 3; the release shows 1 more of the first and 1 less of the second item. Own mean aside, (4, 2) leans
+    # as the release does, (2, 4) against it.
+    out = np.empty(2)
+    people = People.table(np.array([[0, 1]] * 2, dtype=np.int32), np.array([[4, 2], [2, 4]], dtype=np.float32))
+    trace_scores(people.indptr, people.items, people.ratings, np.array([3.0, 3.0]), np.array([1.0, -1.0]), out, 0, 2)
+    assert out.tolist() == [1, -1]
+
+
+def test_the_posterior_weighs_sizes_and_gaps() -> None:
+    # A group of four that shows 4 and one of two that shows 2 (no step, so that nobody takes 4 for an own rating).
+    attacked = Attacked.of(evidence([[4]] * 4 + [[2]] * 2, [[4], [2]], [0, 0, 0, 0, 1, 1], step=None))
+    attacker = Posterior(attacked)
+    assert attacker.own == 0
+    # Ratings scatter by (4 x (2/3)^2 + 2 x (4/3)^2) / 6 = 8/9 around the usual 10/3, and of this 7 in 10 within groups.
+    variance = 0.7 * 8 / 9
+    assert attacker.variance == pytest.approx(8 / 9)
+    odds = 4 / 2 * math.exp(-(1 - 1) / (2 * variance))
+    in_between = attacker.guess(known_of(0, {0: 3}))
+    assert in_between.best(0) == [0]
+    assert in_between.stands_out(0) == pytest.approx([odds / (1 + odds)])
+    nearer = 4 / 2 * math.exp(-(1.5**2 - 0.5**2) / (2 * variance))
+    below = attacker.guess(known_of(0, {0: 2.5}))
+    assert below.stands_out(0) == pytest.approx([max(nearer, 1) / (1 + nearer)])
+    assert attacker.ratings(known_of(0, {0: 4})).matched.value == 1
+
+
+def test_a_shown_rating_of_the_scale_may_be_the_targets_own() -> None:
+    attacked = Attacked.of(evidence([[5]] * 2 + [[4]] * 2, [[5], [4]], [0, 0, 1, 1]))
+    attacker = Posterior(attacked)
+    assert attacker.own == 0.5
+    variance = 0.7 * 0.25
+    density = 1 / math.sqrt(2 * math.pi * variance)
+    hit, miss = 0.5 + 0.5 * density, 0.5 * density * math.exp(-1 / (2 * variance))
+    assert attacker.guess(known_of(0, {0: 5})).stands_out(0) == pytest.approx([hit / (hit + miss)])
+
+
+def test_the_posterior_believes_ranges_and_what_is_not_shown() -> None:
+    ranged = Attacked.of(evidence([[1], [2], [5], [4]], [[1], [4]], [0, 0, 1, 1], high=[[3], [5]]))
+    # 2 is one of three values of the first range, and outside the second.
+    assert Posterior(ranged).guess(known_of(0, {0: 2})).stands_out(0) == pytest.approx([(1 / 3) / (1 / 3 + 1e-4)])
+    sparse = Attacked.of(evidence([[3, 3], [3, 3], [N, 3], [N, 3]], [[3, 3], [N, 3]], [0, 0, 1, 1], step=None))
+    assert Posterior(sparse).guess(known_of(0, {0: 3})).best(0) == [0]
+    assert Posterior(sparse).guess(known_of(0, {0: 3})).stands_out(0)[0] > 0.99
+
+
+def test_items_alone_find_who_shows_few() -> None:
+    # The first group shows one item, the second all three: who rated the first item is likelier of the first group.
+    attacked = Attacked.of(evidence([[3, N, N]] * 2 + [[3, 3, 3]] * 2, [[3, N, N], [3, 3, 3]], [0, 0, 1, 1], step=None))
+    attacker = Posterior(attacked)
+    # Raters are 4, 2, 2 of 8: half of all for the first group.
+    assert attacker.items(known_of(0, {0: 3})).group.value == 1
+    assert attacker.items(known_of(2, {1: 3})).group.value == 1
+    assert attacker.items(known_of(2, {0: 3})).group.value == 0
+
+
+def test_folding_weighs_directions_as_the_covariance_says() -> None:
+    """The kernel inverts in the space of the directions; here the covariance itself is inverted."""
+    rng = np.random.default_rng(4)
+    axes, places = rng.normal(size=(6, 2)), rng.normal(size=(5, 2))
+    items, ratings = np.array([[0, 2, 5]], dtype=np.int32), np.array([[4.0, 2.0, 5.0]], dtype=np.float32)
+    users = np.array([3, 1, 4, 1, 5], dtype=np.int64)
+    out = np.zeros((1, 5))
+    pairs = (np.arange(6, dtype=np.int64), np.arange(5, dtype=np.int32), users)
+    judge_folded(
+        np.full(6, 3.0), axes, places, items, ratings, 0.8, 0.2,
+        np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32), users, *pairs, out, 0, 1,
+    )  # fmt: skip
+    own = axes[items[0]]
+    inverse = np.linalg.inv(0.8 * np.eye(3) + 0.2 * own @ own.T)
+    gaps = ratings[0] - 3 - places @ own.T
+    likely = users * np.exp(-0.5 * np.einsum("ci,ij,cj->c", gaps, inverse, gaps))
+    assert out[0, BEST] == likely.argmax()
+    assert out[0, STANDS_OUT] == pytest.approx(likely.max() / likely.sum())
+
+
+def test_a_group_that_lost_one_person_gives_that_person_away() -> None:
+    table = [[5, 1], [4, 2], [3, 3], [1, 5]]
+    first = Attacked.of(evidence(table, [[4, 2], [1, 5]], [0, 0, 0, 1]))
+    second = Attacked.of(evidence(table, [[4.5, 1.5], [2, 4]], [0, 0, 1, 1]))
+    ids = pa.array(["a", "b", "c", "d"])
+    told = differences(first, Second.of(first, second, ids, ids))
+    # 3 x (4, 2) - 2 x (4.5, 1.5) = (3, 3), the ratings of the third person; 2 x (2, 4) - (1, 5) likewise.
+    assert told.targets == 2
+    assert (told.matched.value, told.wrong_among_matched.value) == (1, 0)
+    assert told.details["alone"] == told.details["found_alone"] == 1
+    assert told.details["off"] == pytest.approx(0)
+    assert told.details["off_group"] == pytest.approx(1)
+    assert told.details["overlap"] == pytest.approx((2 / 3 + 1) / 2)
+    assert told.details["overlap_by_chance"] == pytest.approx(1 / 2)
+
+
+def test_the_strongest_of_a_kind_is_told() -> None:
+    report = run(evidence(ORIGINAL, SHOWN, TRUTH), known=(1, 2), attacks=["scoring", "distance", "posterior", "items"])
+    for best in report.best():
+        rivals = [
+            result.group.value
+            for result in report.results
+            if KINDS[result.attack] == best.kind and result.known == int(best.knowledge.split()[0])
+        ]
+        assert best.value == max(rivals)
+        assert best.low <= best.value <= best.high
+    assert [(best.kind, best.knowledge) for best in report.best()] == [
+        ("a few ratings", "1 exact rating"),
+        ("a few ratings", "2 exact ratings"),
+        ("items only", "1 item"),
+        ("items only", "2 items"),
+    ]
+    assert len(report.as_dict()["best"]) == 4
 
 
 def test_rows_in_the_original_order_are_found() -> None:

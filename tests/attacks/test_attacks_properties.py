@@ -5,8 +5,9 @@ import json
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from attack_data import evidence, grouped_means
+from attack_data import cells, evidence, grouped_means, matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -14,9 +15,15 @@ from hypothesis.extra import numpy as hnp
 from kgather.attacks import Extra, Knowledge, quick, run
 from kgather.attacks.attacked import Attacked
 from kgather.attacks.auxiliary import draw
+from kgather.attacks.differences import differences
+from kgather.attacks.intersection import Second
+from kgather.attacks.membership import PRACTISED, Others, compare, membership
+from kgather.attacks.profiles import profiles_of
 from kgather.attacks.results import Rate
 from kgather.attacks.row_order import Members
+from kgather.attacks.telling import ALONE, WITH_OTHERS
 from kgather.errors import InputError
+from kgather.evaluation.candidates import ShownVectors
 from kgather.evaluation.evidence import Evidence
 
 RATING = st.sampled_from([np.nan, 1.0, 2.0, 3.0, 4.0, 5.0])
@@ -72,6 +79,7 @@ def test_memory_for_one_item_at_a_time_changes_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr("kgather.attacks.attacked.PIECE_BYTES", 1)
     monkeypatch.setattr("kgather.attacks.linkage.PIECE_BYTES", 1)
     monkeypatch.setattr("kgather.attacks.disclosure.PIECE_BYTES", 1)
+    monkeypatch.setattr("kgather.attacks.profiles._CELLS", 1)
     pieces = run(release, targets=50, threads=2)
     # Sums in another order differ in the last digit, which rates do not show.
     assert whole.as_dict() == pieces.as_dict()
@@ -207,3 +215,110 @@ def test_intervals_hold_their_share(n: int, share: float) -> None:
 def test_the_report_is_plain_data() -> None:
     said = run(random_release(20, 8, 2, 8), targets=10).as_dict()
     assert json.loads(json.dumps(said)) == said
+
+
+def people(n: int, m: int, seed: int, *, taste: np.ndarray | None = None) -> np.ndarray:
+    """Ratings of n people who like items alike, in two directions, with noise; NaN where not rated."""
+    rng = np.random.default_rng(seed)
+    directions = np.random.default_rng(99).normal(size=(m, 2)) if taste is None else taste
+    likes = 3 + rng.normal(size=(n, 2)) @ directions.T + rng.normal(scale=0.5, size=(n, m))
+    rated = rng.random((n, m)) < 0.6
+    rated[:, 0] = True
+    return np.where(rated, np.clip(np.round(likes), 1, 5), np.nan)
+
+
+def test_whoever_shows_rows_as_they_are_tells_who_is_in() -> None:
+    inside, outside = people(60, 30, 1), people(60, 30, 2)
+    groups = np.arange(60) // 2
+    attacked = Attacked.of(evidence(inside.tolist(), grouped_means(inside, groups).tolist(), groups.tolist()))
+    alone, more = membership(attacked, Others.of(matrix(outside.tolist())), None)
+    assert alone.details["by_nearest"] > 0.6
+    assert alone.details["advantage_settled"] > 0.5
+    assert alone.details["advantage_low"] <= alone.details["advantage"] <= alone.details["advantage_high"]
+    assert more.details["by_practised"] > 0.6
+
+
+def test_where_there_is_nothing_to_tell_membership_is_chance() -> None:
+    # What is shown was made of third people.
+    third, groups = people(200, 30, 3), np.arange(200) // 10
+    inside, outside = people(200, 30, 4), people(200, 30, 5)
+    attacked = Attacked.of(evidence(inside.tolist(), grouped_means(third, groups).tolist(), groups.tolist()))
+    for result in membership(attacked, Others.of(matrix(outside.tolist())), None):
+        assert result.details["advantage"] <= result.details["advantage_by_chance"]
+        assert abs(result.details["advantage_settled"]) < 0.15
+
+
+def test_item_vectors_that_know_people_by_heart_are_found_out() -> None:
+    """Vectors learnt from few people explain these better than others, though four groups' profiles hardly do."""
+    inside, outside = people(40, 120, 6), people(40, 120, 7)
+    left, size, right = np.linalg.svd(np.where(np.isnan(inside), 3, inside) - 3, full_matrices=False)
+    vectors = ShownVectors(
+        sizes=np.full(4, 10),
+        group_levels=np.zeros(4, dtype=np.float32),
+        group_factors=(left[:, :24] * size[:24]).reshape(4, 10, 24).mean(axis=1).astype(np.float32),
+        item_levels=np.full(120, 3, dtype=np.float32),
+        item_factors=right[:24].T.astype(np.float32),
+        scale=(1, 5),
+    )
+    told = compare(vectors, matrix(inside.tolist()), matrix(outside.tolist()), width=4)
+    assert set(told) == {*ALONE, *WITH_OTHERS, PRACTISED}
+    assert told["vectors"].settled > 0.4
+    assert told["vectors"].value > max(told["nearest"].value, told["vectors"].by_chance)
+
+
+@given(
+    hnp.arrays(np.float64, (5, 7), elements=st.sampled_from([np.nan, 1.0, 2.5, 4.0])),
+    st.lists(st.integers(1, 9), min_size=5, max_size=5),
+)
+@settings(max_examples=50, deadline=None)
+def test_profiles_are_what_is_shown(shown: np.ndarray, sizes: list[int]) -> None:
+    shown[:, 0] = [1, 2, 3, 4, 5]
+    release = cells(shown.tolist(), sizes)
+    found = profiles_of(release, rank=5)
+    weights = np.array(sizes) / sum(sizes)
+    for item in range(7):
+        seen = ~np.isnan(shown[:, item])
+        if not seen.any():
+            assert np.isnan(found.means[item])
+            continue
+        mean = np.average(shown[seen, item], weights=weights[seen])
+        assert found.means[item] == pytest.approx(mean)
+        again = found.means[item] + found.places @ found.axes[item]
+        assert np.allclose(again[seen], shown[seen, item], atol=1e-3)
+        assert np.allclose(again[~seen], mean, atol=1e-3)
+    within = (found.places * weights[:, None]).T @ found.places
+    assert np.allclose(within, np.eye(len(within)), atol=1e-6)
+
+
+def test_profiles_of_vectors_and_of_their_cells_agree() -> None:
+    rng = np.random.default_rng(0)
+    vectors = ShownVectors(
+        np.array([3, 5, 2, 6, 4, 4, 9]),
+        *(rng.normal(scale=0.2, size=size).astype(np.float32) for size in (7, (7, 2), 11, (11, 2))),
+        scale=(-10, 10),
+    )
+    shown = vectors.columns(np.arange(11))[0].T
+    one, other = profiles_of(vectors), profiles_of(cells(shown.tolist(), vectors.sizes.tolist()))
+    assert np.allclose(one.means, other.means, atol=1e-6)
+    assert np.allclose(one.axes @ one.places.T, other.axes @ other.places.T, atol=1e-5)
+    assert one.axes.shape == other.axes.shape == (11, 3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000))
+def test_differences_believe_in_no_more_than_there_is(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.integers(1, 6, (12, 4)).astype(float)
+    one, two = rng.integers(0, 3, 12), rng.integers(0, 3, 12)
+    one[:3] = two[:3] = [0, 1, 2]
+    first, second = (
+        Attacked.of(evidence(table.tolist(), grouped_means(table, groups).tolist(), groups.tolist()))
+        for groups in (one, two)
+    )
+    ids = pa.array(range(12))
+    told = differences(first, Second.of(first, second, ids, ids))
+    assert 0 <= told.details["found_alone"] <= min(told.details["alone"], told.matched.value)
+    assert 0 <= told.details["overlap"] <= 1
+    same = differences(first, Second.of(first, first, ids, ids))
+    assert same.details["overlap"] == 1
+    assert same.details["alone"] == 0

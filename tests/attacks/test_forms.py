@@ -11,10 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 from kgather.attacks import quick, run
+from kgather.attacks.left_out import half_in
 from kgather.cli import attack
-from kgather.errors import KgatherError
+from kgather.errors import InputError, KgatherError
 from kgather.evaluation.opening import open_evidence
+from kgather.loaders import LoadOptions
 from kgather.publish import Published
+from kgather.settings import PublishSettings
 
 FORMS = {
     "predicted": {},
@@ -53,6 +56,10 @@ def test_every_form_can_be_attacked(made: Made, form: str) -> None:
         "scoring",
         "distance",
         "homogeneity",
+        "posterior",
+        "items",
+        "folded",
+        "own_model",
         "linkage",
         "disclosure",
     }
@@ -161,18 +168,56 @@ def test_two_releases_and_people_outside(released: Published, made: Made, sample
     arguments = [
         released.folder, "--original", released.work_database,
         "--second", second.folder, "--second-original", second.work_database,
-        "--known", "4", "--targets", 100, "--attacks", "intersection,membership",
+        "--known", "4", "--targets", 100, "--attacks", "intersection,differences,membership",
     ]  # fmt: skip
-    code, said = called(*arguments, "--others", tmp_path / "others.csv", "--json", "--max-membership-advantage", "0.01")
+    code, said = called(*arguments, "--others", tmp_path / "others.csv", "--json", "--max-membership-advantage", "1")
     assert code == 0
     results = json.loads(said)["results"]
-    assert [result["attack"] for result in results] == ["intersection", "membership", "membership"]
+    assert [result["attack"] for result in results] == [
+        "intersection",
+        "differences",
+        "membership",
+        "membership",
+        "membership",
+    ]
     assert results[0]["details"]["people"] == 240
-    # The others are the members under other names, so nothing tells them apart.
-    assert results[2]["details"]["advantage"] == 0
+    # The others are the members under other names, so nothing tells them apart. (Who has other people's ratings
+    # compares members with half of their doubles.)
+    assert results[2]["details"]["advantage"] == results[3]["details"]["advantage"] == 0
+    assert 0 < results[1]["details"]["overlap_by_chance"] < 0.1
     code, said = called(*arguments, "--others", sample)
     assert code == 2
     assert "240 of the people" in said
+
+
+def test_dates_find_people_in_the_original_and_nobody_in_a_release(publish_to, tmp_path: Path) -> None:
+    # Two items and two values: ratings alone are alike, days are not.
+    rows = [(user, item, 1 + (user + item) % 2, 86_400 * 100 * user) for user in range(20) for item in range(2)]
+    file = tmp_path / "dated.csv"
+    file.write_text("user_id,item_id,rating,timestamp\n" + "\n".join(",".join(map(str, row)) for row in rows) + "\n")
+    published = publish_to(file, k=5)
+    command = (published.folder, "--original", published.work_database, "--known", "2", "--json")
+    code, said = called(*command, "--attacks", "scoring,posterior,dated")
+    assert code == 0
+    report = json.loads(said)
+    release = {result["attack"]: result["group"]["value"] for result in report["results"]}
+    assert release["dated"] == release["posterior"]
+    original = {result["attack"]: result["user"]["value"] for result in report["original"]}
+    assert original == {"scoring": pytest.approx(1 / 10), "dated": 1}
+    code, said = called(*command, "--dates")
+    assert "dated" in {result["attack"] for result in json.loads(said)["results"]}
+    assert "dated" not in {result["attack"] for result in json.loads(called(*command)[1])["results"]}
+    with pytest.raises(InputError, match="dated needs the dates of ratings"):
+        run(open_evidence(published.folder, [str(published.work_database)]), attacks=["dated"])
+
+
+def test_half_of_the_people_are_told_from_the_other_half(sample: Path) -> None:
+    results = half_in([str(sample)], PublishSettings(k=5, homogenize="pure", single_rater="keep"), LoadOptions())
+    alone, more = results
+    assert alone.targets + alone.details["others"] == 240
+    # Cells that show the ratings of one person give the person away.
+    assert alone.details["advantage_settled"] > 0.5
+    assert more.knowledge == "all ratings, and ratings of other people"
 
 
 def test_ratings_instead_of_the_working_database(released: Published, sample: Path) -> None:

@@ -68,6 +68,27 @@ def test_half_of_the_cells_show_a_single_rating(report: AttackReport) -> None:
     assert told["exact"] == told["one_rater"] == pytest.approx(0.5, abs=0.08)
 
 
+def test_the_rule_of_bayes_makes_the_most_of_what_is_known(thesis: Evidence, report: AttackReport) -> None:
+    told = run(thesis, known=(4, 8), attacks=["posterior", "items", "folded", "own_model"], original_too=False)
+    for known in (4, 8):
+        best = found(told.results, "posterior", f"{known} exact ratings").group
+        rivals = ("scoring", "distance", "label")
+        assert best.value >= max(found(report.results, name, f"{known} exact ratings").group.value for name in rivals)
+        items = found(told.results, "items", f"{known} items").group
+        assert items.value > 1.2 * found(report.results, "structure", f"{known} items").group.value
+        folded = found(told.results, "folded", f"{known} exact ratings").group
+        assert folded.value > 3 * told.results[0].chance_group
+    own = [result for result in told.results if result.attack == "own_model"]
+    assert all("all ratings of 471 other people" in result.knowledge for result in own)
+    assert all(result.group.value > 2 * result.chance_group for result in own)
+
+
+def test_who_is_sure_is_mostly_right(thesis: Evidence) -> None:
+    [told] = run(thesis, known=(8,), attacks=["posterior"], original_too=False).results
+    assert told.matched.value > 0.5
+    assert told.wrong_among_matched.value < 0.25
+
+
 def test_popular_items_tell_less(thesis: Evidence) -> None:
     rates = {
         pool: run(thesis, known=(4,), pool=pool, attacks=["scoring"]).original[0].user.value

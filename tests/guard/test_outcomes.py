@@ -1,6 +1,6 @@
 """What a question means for each row, by codes of values, is what the engine says of the row itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import duckdb
@@ -65,12 +65,17 @@ def by_row(con: duckdb.DuckDBPyConnection, question: Question) -> list[tuple[obj
     for at, truth, *values in con.execute(
         f"select {row}, {condition}{keys} {relation(question.universe, lambda _: 'person')}"
     ).fetchall():
-        found[at] = 1 if truth is None else tuple(map(repr, values)) if truth else 0
+        found[at] = 1 if truth is None else named(values) if truth else 0
     return found
 
 
+def named(values: Iterable[object]) -> tuple[str, ...]:
+    """Keys as they are compared: not a number is one value, and zero has no sign."""
+    return tuple(repr(value + 0.0 if isinstance(value, float) else value) for value in values)
+
+
 def told(found: Outcome) -> list[tuple[object, ...] | int]:
-    keys = [tuple(map(repr, own)) for own in found.keys]
+    keys = [named(own) for own in found.keys]
     return [int(one) if one < 2 else keys[one - 2] for one in found.outcome.tolist()]
 
 

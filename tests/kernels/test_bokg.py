@@ -225,7 +225,7 @@ def test_refuses(vectors: np.ndarray, k: object, levels: object, says: str) -> N
 def test_users_separated_on_movielens(data_dir, k: int, published: int, found: int) -> None:
     """Plain Funk factors of 80% of the ratings, half of the users at level 1, ten tries on each of three draws."""
     ratings, n, m = movielens_100k(data_dir)
-    vectors = learn(matrix_of(split(ratings, 0)[0], n, m), solver="funk").user_factors
+    vectors = learn(matrix_of(split(ratings, 0)[0], n, m), solver="funk", rank=10).user_factors
     separated = []
     for draw in range(3):
         levels = np.full(n, k)

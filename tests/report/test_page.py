@@ -159,6 +159,31 @@ def test_all_numbers_are_there() -> None:
     assert "0.5 to 5 in steps of 0.5, inferred" in said_of(page, "parameters")
 
 
+def test_the_best_attackers_are_told_first() -> None:
+    best = [
+        {"kind": "a few ratings", "attack": "posterior", "by": None, "knowledge": "8 exact ratings", "measure": "group",
+         "value": 0.043, "low": 0.03, "high": 0.06, "chance": 0.0017, "targets": 1000},
+        {"kind": "membership", "attack": "membership", "by": "folded", "knowledge": "all ratings",
+         "measure": "advantage", "value": 0.23, "low": 0.2, "high": 0.26, "chance": 0.043, "targets": 3004},
+    ]  # fmt: skip
+    attacks = {"results": audit()["attacks"][:2], "original": [], "best": best}
+    told = said_of(render(audit() | {"attacks": attacks}), "attacks")
+    one = "a few ratings posterior 8 exact ratings the person's group 4.3% (3.0–6.0%) 0.2% 1,000"
+    other = "membership folded all ratings who is in the data (advantage) 23.0% (20.0–26.0%) 4.3% 3,004"
+    assert told.index(one) < told.index(other) < told.index("distance 4 exact ratings")
+
+
+def test_what_is_recommended_is_said_with_its_reason() -> None:
+    why = "It has the lowest loss (MAE 0.7100)."
+    rows = [row | {"recommended": place == 1, "why": why if place == 1 else None, "membership_advantage": 0.0712}
+            for place, row in enumerate(audit()["sweep"])]  # fmt: skip
+    assert f"Recommended: bkg with k = 5. {why}" in said_of(render(audit() | {"sweep": rows}), "sweep")
+    page = render_sweep(sweep_said() | {"rows": rows, "rule": "The least of all."})
+    assert f"bkg with k = 5. {why} How it was chosen: The least of all." in said_of(page, "recommended")
+    assert said_of(page, "numbers").count("0.071") == len(rows)
+    assert '<section id="recommended"' not in render_sweep(sweep_said())
+
+
 def test_attacks_may_come_as_their_report_has_them() -> None:
     said = audit()
     results, original = (

@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -280,6 +279,6 @@ def test_who_was_taken_out_is_not_answered(make: Callable[..., Service]) -> None
 
 def test_atoms_are_counted(make: Callable[..., Service], guarded: Guarded) -> None:
     service = make()
-    guarded._state = SimpleNamespace(presents={"unit": SimpleNamespace(partition=SimpleNamespace(n_atoms=7))})  # type: ignore[attr-defined]
-    service.telemetry.watch_atoms(service.atoms)
+    guarded.atoms = {"unit": 7}  # type: ignore[attr-defined]
+    service.telemetry.watch_atoms(lambda: service.guard.atoms)
     assert b'kgather_atoms{universe="unit"} 7.0' in service.telemetry.text()

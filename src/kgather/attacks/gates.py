@@ -10,7 +10,7 @@ MEASURES = {
     "user-reidentification": ("user", "an attack that names people"),
     "group-identification": ("group", "an attack that names people"),
     "exact-rating-disclosure": ("exact", "the attack disclosure"),
-    "matched": ("rightly_matched", "scoring, structure, label or homogeneity"),
+    "matched": ("rightly_matched", "scoring, structure, label, homogeneity or posterior"),
     "membership-advantage": ("advantage", "the attack membership, which takes --others"),
 }
 """Gates by name: what is compared, and what has to be run for it."""

@@ -71,6 +71,7 @@ class Guesses:
             chance_group=self.attacked.chance_group,
             seed=seed,
             left_out=self.known.left_out,
+            known=self.known.knowledge.known,
             details=details or {},
         )
 
@@ -82,7 +83,7 @@ def guess(attacked: Attacked, known: Known, *, tolerance: float | None = None, t
     """
     found = np.zeros((len(known.users), 4, 5))
     right, groups = attacked.right(known.users), attacked.groups(known.users)
-    for start, end, items in _pieces(known.items, attacked.items_at_once):
+    for start, end, items in pieces(known.items, attacked.items_at_once):
         low, high = attacked.columns(items)
         places = np.searchsorted(items, known.items[start:end]).astype(np.int32)
         look = partial(
@@ -107,7 +108,7 @@ def guess(attacked: Attacked, known: Known, *, tolerance: float | None = None, t
     return Guesses(attacked, known, found)
 
 
-def _pieces(items: np.ndarray, at_once: int) -> Iterator[tuple[int, int, np.ndarray]]:
+def pieces(items: np.ndarray, at_once: int) -> Iterator[tuple[int, int, np.ndarray]]:
     """Cut targets, int[t, m], into pieces (start, end, their items in order) of at most `at_once` different items."""
     start, seen = 0, set[int]()
     for t, own in enumerate(items.tolist()):

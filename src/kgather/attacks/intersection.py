@@ -1,6 +1,6 @@
 """Two releases of overlapping people: who is found in both is in both groups, and in what these have in common.
 
-The composition attack of Ganta, Kasiviswanathan and Smith 2008, with the targets found by scoring.
+The composition attack of Ganta, Kasiviswanathan and Smith 2008, with the targets found by the rule of Bayes.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from kgather.attacks.attacked import Attacked
 from kgather.attacks.auxiliary import Knowledge, Known, draw
-from kgather.attacks.guesses import guess
+from kgather.attacks.posterior import Posterior
 from kgather.attacks.results import AttackResult, Rate
 from kgather.errors import InputError
-from kgather.udfs.scoring import SCORING
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def intersection(
     seed: int = 0,
     threads: int | None = None,
 ) -> AttackResult:
-    """Find each target in both releases by scoring with the same ratings; take anybody who is in both groups.
+    """Find each target's likeliest group in both releases by the same ratings; take anybody who is in both groups.
 
     Targets are users of both releases who have enough ratings of items that the first shows. user: both groups are
     right, and so is the guess among the users they have in common. group: both are right. matched: how many users'
@@ -60,7 +59,8 @@ def intersection(
     both = second.users >= 0
     common = _in_common(first, second)
     known = draw(first, knowledge, targets=targets, seed=seed, among=both)
-    one = guess(first, known, threads=threads)
+    one = Posterior(first, threads=threads).guess(known)
+    other_release = Posterior(second.attacked, threads=threads)
     shown = np.append(second.attacked.evidence.shown_items, False)
     # What the second release does not know is an item that nobody there has: it tells nothing apart.
     usable = shown[second.items[known.items]]
@@ -68,11 +68,10 @@ def intersection(
     found = np.zeros(len(known.users))
     for m, rows in other.items():
         if m:
-            two = guess(second.attacked, _rows(second, known, usable, rows, m), threads=threads)
-            found[rows] = two.group(SCORING)
+            found[rows] = other_release.guess(_rows(second, known, usable, rows, m)).group(0)
         else:
             found[rows] = second.attacked.chance_group
-    right = one.group(SCORING) * found
+    right = one.group(0) * found
     alone = common[np.flatnonzero(both)] == 1
     people = int(both.sum())
     matched = Rate.of(alone.astype(np.float64), people)
@@ -88,6 +87,7 @@ def intersection(
         chance_group=first.chance_group * second.attacked.chance_group,
         seed=seed,
         left_out=known.left_out,
+        known=knowledge.known,
         details={"people": float(people), "in_common": float(common[np.flatnonzero(both)].mean())},
     )
 

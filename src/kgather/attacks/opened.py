@@ -19,7 +19,9 @@ from kgather.loaders import LoadOptions
 
 @dataclass(frozen=True)
 class Sources:
-    """Where everything is. seed, second_seed: those of the publications. assignments: VAR=VALUE of the first."""
+    """Where everything is. seed, second_seed: those of the publications. assignments: VAR=VALUE of the first. dates:
+    whether the days of ratings are read.
+    """
 
     release: Path
     originals: Sequence[str]
@@ -30,6 +32,7 @@ class Sources:
     others: str | None = None
     load_options: LoadOptions = field(default_factory=LoadOptions)
     assignments: Sequence[str] = ()
+    dates: bool = False
 
 
 def open_attacked(
@@ -44,6 +47,7 @@ def open_attacked(
         seed=sources.seed,
         load_options=sources.load_options,
         assignments=sources.assignments,
+        days=sources.dates,
         report=report,
     )
     second = None

@@ -40,7 +40,8 @@ class AttackResult:
     targets: people attacked; left_out: those who have too few ratings for it. user: the chance that the attacker's
     guess is the target; group: that it is somebody of the target's group. matched: how often the attacker believes to
     have found somebody; wrong_among_matched: how often that is somebody else. chance_user, chance_group: what guessing
-    blindly gives. details: further numbers, by name. What an attack does not measure is None.
+    blindly gives. details: further numbers, by name. by: which way of attacking found most, where several were tried.
+    known: how many ratings the attacker knows, where it is a number. What an attack does not measure is None.
     """
 
     attack: str
@@ -55,10 +56,47 @@ class AttackResult:
     seed: int
     left_out: int = 0
     details: Mapping[str, float] = field(default_factory=dict)
+    by: str | None = None
+    known: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The result as plain data."""
         return asdict(self) | {"details": dict(self.details)}
+
+
+# What an attack is after: the strongest of a kind is what counts.
+KINDS = {
+    "scoring": "a few ratings",
+    "distance": "a few ratings",
+    "label": "a few ratings",
+    "posterior": "a few ratings",
+    "folded": "a few ratings",
+    "dated": "a few ratings with dates",
+    "own_model": "a few ratings and other people's",
+    "structure": "items only",
+    "items": "items only",
+    "linkage": "all ratings",
+    "intersection": "two releases",
+    "membership": "membership",
+}
+
+
+@dataclass(frozen=True)
+class Best:
+    """The strongest attacker of a kind: the share of the targets whose group is found, or the advantage of membership,
+    in a 95% interval, beside what chance gives. by: the way of attacking, where the attack stands for several.
+    """
+
+    kind: str
+    attack: str
+    knowledge: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    chance: float
+    targets: int
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,13 +122,53 @@ class AttackReport:
         found = [(value, result) for result in self.results if (value := _measured(result, measure)) is not None]
         return max(found, key=lambda pair: pair[0], default=None)
 
+    def best(self) -> tuple[Best, ...]:
+        """The strongest attacker of each kind and amount of knowledge, in the order in which they were run."""
+        found: dict[tuple[str, str | int | None], Best] = {}
+        for result in self.results:
+            one = _best_of(result)
+            if one is None:
+                continue
+            # Attackers who have other people's ratings too are no rivals of those who have not.
+            key = (one.kind, result.knowledge if result.attack == "membership" else result.known)
+            if key not in found or one.value > found[key].value:
+                found[key] = one
+        return tuple(found.values())
+
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data."""
         return {
+            "best": [asdict(one) for one in self.best()],
             "settings": dict(self.settings),
             "results": [result.as_dict() for result in self.results],
             "original": [result.as_dict() for result in self.original],
         }
+
+
+def _best_of(result: AttackResult) -> Best | None:
+    kind = KINDS.get(result.attack)
+    if kind is None:
+        return None
+    if result.group is not None:
+        rate, chance, measure = result.group, result.chance_group, "group"
+    elif "advantage" in result.details:
+        told = result.details
+        rate = Rate(told["advantage"], told["advantage_low"], told["advantage_high"])
+        chance, measure = told["advantage_by_chance"], "advantage"
+    else:
+        return None
+    return Best(
+        kind,
+        result.attack,
+        result.knowledge,
+        measure,
+        rate.value,
+        rate.low,
+        rate.high,
+        chance,
+        result.targets,
+        result.by,
+    )
 
 
 def _measured(result: AttackResult, measure: str) -> float | None:

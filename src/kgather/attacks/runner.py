@@ -7,22 +7,24 @@ import numpy as np
 
 from kgather.attacks.attacked import Attacked, original_of
 from kgather.attacks.auxiliary import Knowledge, Known, Pool, draw
+from kgather.attacks.dated import dated, dated_on_original
+from kgather.attacks.differences import differences
 from kgather.attacks.disclosure import disclosure
 from kgather.attacks.guesses import Guesses, guess
 from kgather.attacks.homogeneity import homogeneity
 from kgather.attacks.intersection import Second, intersection
 from kgather.attacks.linkage import distance, linkage
-from kgather.attacks.membership import membership
+from kgather.attacks.membership import Others, membership
+from kgather.attacks.posterior import Posterior
 from kgather.attacks.results import AttackReport, AttackResult
 from kgather.attacks.row_order import Members, row_order
 from kgather.attacks.scoring import scoring
 from kgather.attacks.structure import label, structure
 from kgather.errors import InputError
 from kgather.evaluation.evidence import Evidence
-from kgather.udfs.matrix import RatingMatrix
 from kgather.udfs.options import seed_number, whole
 
-KNOWN = (1, 2, 4, 8, 16)
+KNOWN = (1, 2, 4, 8, 16, 32)
 _BY_KNOWN: dict[str, Callable[..., AttackResult]] = {
     "structure": structure,
     "label": label,
@@ -30,11 +32,13 @@ _BY_KNOWN: dict[str, Callable[..., AttackResult]] = {
     "distance": distance,
     "homogeneity": homogeneity,
 }
-ATTACKS = (*_BY_KNOWN, "linkage", "disclosure", "row_order", "intersection", "membership")
+_BAYES = ("posterior", "items", "folded", "own_model", "dated")
+ATTACKS = (*_BY_KNOWN, *_BAYES, "linkage", "disclosure", "row_order", "intersection", "differences", "membership")
 """The names of all attacks, in the order they are run."""
 
 _QUICK_GAPS = 1e8  # known ratings x candidates that `quick` compares
 _QUICK_CELLS = 20_000_000
+_QUICK_SHOWN = 5e7  # cells of all candidates, which `items` looks at
 _QUICK_ORIGINAL = 2_000_000  # ratings
 
 
@@ -43,19 +47,20 @@ class Extra:
     """What some attacks need beside the evidence; those whose part is missing are not run.
 
     members: the release's rows as its files have them, pseudonyms by user code where known (row_order). second: another
-    release (intersection). others: ratings of people who are not in the release (membership).
+    release (intersection, differences). others: ratings of people who are not in the release (membership).
     """
 
     members: Members | None = None
     pseudonyms: np.ndarray | None = None
     second: Second | None = None
-    others: RatingMatrix | None = None
+    others: Others | None = None
 
     def missing(self, attack: str) -> str | None:
         """What an attack lacks, in words; None where it can be run."""
         needs = {
             "row_order": (self.members, "the files of the release"),
             "intersection": (self.second, "a second release"),
+            "differences": (self.second, "a second release"),
             "membership": (self.others, "ratings of people who are not in the release"),
         }
         part, said = needs.get(attack, (True, None))
@@ -86,11 +91,12 @@ def run(
     attacked, extra = Attacked.of(evidence), extra or Extra()
     seed = seed_number(seed)
     whole("targets", targets, 1)
-    chosen = _chosen(attacks, extra)
+    chosen = _chosen(attacks, extra, dates=evidence.days is not None)
     knowledge = [Knowledge(m, noisy, pool) for m in sorted(set(known))]
     draws = [draw(attacked, each, targets=targets, seed=seed) for each in knowledge]
     results = [
         *_by_known(attacked, draws, chosen, seed, threads),
+        *_by_bayes(attacked, draws, chosen, targets, seed, threads),
         *_whole_rows(attacked, chosen, targets, seed, threads),
         *(_with_extra(attacked, extra, knowledge, chosen, targets, seed, threads)),
     ]
@@ -99,6 +105,7 @@ def run(
         plain = Attacked.of(original_of(evidence))
         original = [
             *_by_known(plain, draws, chosen, seed, threads),
+            *(dated_on_original(plain, known, seed=seed, threads=threads) for known in draws if "dated" in chosen),
             *_whole_rows(plain, [name for name in chosen if name != "disclosure"], targets, seed, threads),
         ]
     settings = {
@@ -117,7 +124,8 @@ def run(
 def quick(
     evidence: Evidence, seed: int = 0, *, original_too: bool | None = None, threads: int | None = None
 ) -> AttackReport:
-    """What every publication can afford: scoring, distance and label with 4 and 8 exact ratings, and disclosure.
+    """What every publication can afford: label, scoring, distance and posterior with 4 and 8 exact ratings, items with
+    8 known, and disclosure.
 
     Of at most 1,000 users, one draw each, and fewer where the candidates are many: at least 50. original_too: None
     looks at the original too where it has at most 2 million ratings.
@@ -126,25 +134,31 @@ def quick(
     chosen = ("label", "scoring", "distance")
     targets = int(np.clip(_QUICK_GAPS / (12 * max(attacked.n_classes, 1)), 50, 1000))
     draws = [draw(attacked, Knowledge(m), targets=targets, seed=seed, draws=1) for m in (4, 8)]
+    attacker = Posterior(attacked, threads=threads)
+    few = attacked.n_classes * evidence.original.n_items <= _QUICK_SHOWN
     results = [
         *_by_known(attacked, draws, chosen, seed, threads),
+        *(attacker.ratings(known, seed=seed) for known in draws),
+        *([attacker.items(draws[-1], seed=seed)] if few else []),
         disclosure(attacked, seed=seed, cells=_QUICK_CELLS, threads=threads),
     ]
     original: list[AttackResult] = []
     if original_too or (original_too is None and evidence.original.nnz <= _QUICK_ORIGINAL):
-        original = list(_by_known(Attacked.of(original_of(evidence)), draws, chosen, seed, threads))
+        plain = Attacked.of(original_of(evidence))
+        original = list(_by_known(plain, draws, chosen, seed, threads))
+    attacks = [*chosen, "posterior", *(["items"] if few else []), "disclosure"]
     settings = {"known": [4, 8], "noisy": False, "from": "all", "targets": targets, "seed": seed}
-    return AttackReport(tuple(results), tuple(original), settings | {"attacks": [*chosen, "disclosure"]})
+    return AttackReport(tuple(results), tuple(original), settings | {"attacks": attacks})
 
 
-def _chosen(attacks: Sequence[str] | None, extra: Extra) -> Sequence[str]:
+def _chosen(attacks: Sequence[str] | None, extra: Extra, *, dates: bool) -> Sequence[str]:
     if attacks is None:
-        return [name for name in ATTACKS if extra.missing(name) is None]
+        return [name for name in ATTACKS if extra.missing(name) is None and (dates or name != "dated")]
     for name in attacks:
         if name not in ATTACKS:
             msg = f"there is no attack {name!r}. There are: {', '.join(ATTACKS)}."
             raise InputError(msg)
-        lacking = extra.missing(name)
+        lacking = "the dates of ratings" if name == "dated" and not dates else extra.missing(name)
         if lacking is not None:
             msg = f"the attack {name} needs {lacking}."
             raise InputError(msg)
@@ -160,6 +174,26 @@ def _by_known(
         for name in wanted:
             for guesses in found:
                 yield _BY_KNOWN[name](guesses, seed=seed)
+
+
+def _by_bayes(
+    attacked: Attacked, draws: Sequence[Known], chosen: Sequence[str], targets: int, seed: int, threads: int | None
+) -> Iterator[AttackResult]:
+    wanted = [name for name in _BAYES if name in chosen]
+    if not wanted:
+        return
+    attacker = Posterior(attacked, threads=threads)
+    by_name = {"posterior": attacker.ratings, "items": attacker.items, "folded": attacker.folded}
+    for name in wanted:
+        for known in draws:
+            if name == "own_model":
+                found = attacker.own_model(known.knowledge, targets=targets, seed=seed)
+                if found is not None:
+                    yield found
+            elif name == "dated":
+                yield dated(attacker, known, seed=seed)
+            else:
+                yield by_name[name](known, seed=seed)
 
 
 def _whole_rows(
@@ -185,6 +219,8 @@ def _with_extra(
     if "intersection" in chosen and extra.second is not None:
         for each in knowledge:
             yield intersection(attacked, extra.second, each, targets=targets, seed=seed, threads=threads)
+    if "differences" in chosen and extra.second is not None:
+        yield differences(attacked, extra.second, seed=seed)
     if "membership" in chosen and extra.others is not None:
         for some in [*knowledge, None]:
-            yield membership(attacked, extra.others, some, targets=targets, seed=seed, threads=threads)
+            yield from membership(attacked, extra.others, some, targets=targets, seed=seed, threads=threads)

@@ -41,9 +41,15 @@ def command(
         typer.Option(
             "--known", metavar="N,N,...", help="Ratings of a target that are known.", rich_help_panel=_ATTACKER
         ),
-    ] = "1,2,4,8,16",
+    ] = "1,2,4,8,16,32",
     noisy: Annotated[
         bool, typer.Option("--noisy", help="Known ratings may be a step off.", rich_help_panel=_ATTACKER)
+    ] = False,
+    dates: Annotated[
+        bool,
+        typer.Option(
+            "--dates", help="When they were given is known, too: the attack dated.", rich_help_panel=_ATTACKER
+        ),
     ] = False,
     pool: Annotated[
         str,
@@ -65,8 +71,9 @@ def command(
         typer.Option(
             "--attacks",
             metavar="A,B,...",
-            help="structure, label, scoring, distance, homogeneity, linkage, disclosure, row_order, intersection, "
-            "membership; all that can be run where not given.",
+            help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
+            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run where not "
+            "given.",
             rich_help_panel=_ATTACKER,
         ),
     ] = None,
@@ -201,6 +208,7 @@ def command(
                 others=others,
                 load_options=options,
                 assignments=assignments or [],
+                dates=dates or "dated" in (names or ()),
             ),
             progress.report,
         )
@@ -287,10 +295,28 @@ def _print(report: "AttackReport") -> None:
     if named:
         Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
         print_line("")
+    _print_best(report)
     for line in _lines(report.results):
         print_line(line)
     for users, knowledge in sorted({r.left_out: r.knowledge for r in reversed(report.results) if r.left_out}.items()):
         print_line(f"{users:,} users have too few ratings for {knowledge}: they were left out there.")
+
+
+def _print_best(report: "AttackReport") -> None:
+    """The strongest attacker of each kind."""
+    table = Table(box=None, pad_edge=False, title="The best attacker of each kind", title_justify="left")
+    for title in ("kind", "knows", "attacker", "finds"):
+        table.add_column(title, no_wrap=True)
+    for title in ("rate (95%)", "by chance", "people"):
+        table.add_column(title, justify="right")
+    for best in report.best():
+        what = "group" if best.measure == "group" else "who is in (advantage)"
+        rate = f"{best.value:.2%} ({best.low:.1%}-{best.high:.1%})"
+        chance = f"{best.chance:.2%}" if best.measure == "group" else f"up to {best.chance:.2%}"
+        table.add_row(best.kind, best.knowledge, best.by or best.attack, what, rate, chance, f"{best.targets:,}")
+    if table.row_count:
+        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+        print_line("")
 
 
 def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
@@ -313,8 +339,23 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
             )
         elif result.attack == "membership":
             lines.append(
-                f"membership, {result.knowledge}: advantage {told['advantage']:.3f} (by chance up to "
-                f"{told['advantage_by_chance']:.3f}; {result.targets:,} members, {told['others']:,.0f} others)."
+                f"membership, {result.knowledge}: advantage {told['advantage']:.3f} by {result.by} "
+                f"({told['advantage_low']:.3f}-{told['advantage_high']:.3f}; by chance up to "
+                f"{told['advantage_by_chance']:.3f}; with a threshold chosen on other people "
+                f"{told['advantage_settled']:.3f}; {result.targets:,} members, {told['others']:,.0f} others)."
+            )
+        elif result.attack == "differences":
+            lines.append(
+                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by who knows all "
+                f"members; attackers believe in {_share(result.matched)} (wrong {_share(result.wrong_among_matched)}). "
+                f"The group that looks most alike in the other release has {told['overlap']:.1%} of a group's people "
+                f"(any group: {told['overlap_by_chance']:.1%})."
+                + (
+                    f" Right differences are {told['off']:.2f} off the person's ratings, the group's values "
+                    f"{told['off_group']:.2f}."
+                    if "off" in told
+                    else ""
+                )
             )
         elif result.attack == "intersection":
             lines.append(

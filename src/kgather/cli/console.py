@@ -62,6 +62,7 @@ class StageProgress(AbstractContextManager["StageProgress"]):
     _TITLES = {  # noqa: RUF012
         "load": "reading the input",
         "dbt": "building models, running tests",
+        "compile": "compiling kernels, once",
         "preferences": "learning preferences",
         "attack": "attacking the release",
         "write": "writing the release",

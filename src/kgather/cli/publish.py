@@ -122,7 +122,7 @@ def command(
         ),
     ] = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", help="Factors of a preference (default 10).", rich_help_panel=_GROUPS)
+        int | None, typer.Option("--rank", help="Factors of a preference (default 3).", rich_help_panel=_GROUPS)
     ] = None,
     metric: Annotated[
         str | None,
@@ -190,7 +190,11 @@ def command(
     ] = False,
     cells: Annotated[
         str | None,
-        typer.Option("--cells", help="all (default), rated, 'top N' or low_rank.", rich_help_panel=_RELEASE),
+        typer.Option(
+            "--cells",
+            help="all (default), rated, 'top N', 'best N', 'popular N' or low_rank.",
+            rich_help_panel=_RELEASE,
+        ),
     ] = None,
     single_rater: Annotated[
         str | None,

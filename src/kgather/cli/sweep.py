@@ -12,7 +12,7 @@ from kgather.cli import reading
 from kgather.cli.console import StageProgress, print_json, print_line
 from kgather.errors import InputError
 from kgather.loaders import LoadOptions
-from kgather.sweep import Sweep, SweepRow, check_folder, sweep, write
+from kgather.sweep import RULE, Sweep, SweepRow, check_folder, sweep, write
 from kgather.validation import validated
 
 
@@ -34,6 +34,13 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="VAR=VALUE", help="Set any var of the dbt project, for all releases."),
     ] = None,
+    membership: Annotated[
+        bool,
+        typer.Option(
+            "--membership/--no-membership",
+            help="Publish half of the people once more, and try to tell them from the other half.",
+        ),
+    ] = True,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     format: reading.Format = None,
@@ -66,7 +73,14 @@ def command(
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with StageProgress() as progress:
         found = sweep(
-            inputs, names, _sizes(k), load_options, assignments=assignments or [], seed=seed, report=progress.report
+            inputs,
+            names,
+            _sizes(k),
+            load_options,
+            assignments=assignments or [],
+            seed=seed,
+            membership=membership,
+            report=progress.report,
         )
     files = write(found, out) if out is not None else ()
     if json_output:
@@ -96,6 +110,7 @@ def _print(found: Sweep) -> None:
         "right group: 4 known",
         "8 known",
         "exact",
+        "membership",
         "groups",
         "seconds",
     ):
@@ -106,6 +121,10 @@ def _print(found: Sweep) -> None:
             table.add_row(*_cells(row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
     print_line("* not beaten: none with as little loss and risk, and as many ratings covered.")
+    best = found.recommended
+    if best is not None:
+        print_line(f"Recommended: {best.method}, k = {best.k:,}. {best.why}")
+        print_line(f"The rule: {RULE}")
     for row in found.rows:
         if row.refused is not None:
             print_line(f"{row.method}, k = {row.k}, was refused: {row.refused}")
@@ -121,6 +140,7 @@ def _cells(row: SweepRow) -> list[str]:
         _share(row.right_group_4),
         _share(row.right_group_8),
         _share(row.exact_disclosure),
+        "-" if row.membership_advantage is None else f"{row.membership_advantage:.3f}",
         "-" if row.groups is None else f"{row.groups:,}",
         "-" if row.seconds is None else f"{row.seconds:.1f}",
         "*" if row.front else "",

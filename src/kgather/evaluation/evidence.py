@@ -39,6 +39,8 @@ class Evidence:
     likewise; it is `truth` unless users have rows of their own. shown_items bool[n_items]: the items of the release.
     items: their ids by code. scale: that of the original. parameters: what the release was made with.
     group_ids int64[g] by group code, as the release names them. user_ids: original ids by user code, never to be shown.
+    days float32[nnz]: when the ratings of the original were given, in days, NaN where that is not known; None where it
+    was not read.
     """
 
     original: RatingMatrix
@@ -51,6 +53,7 @@ class Evidence:
     parameters: Mapping[str, Any]
     group_ids: np.ndarray
     user_ids: pa.Array | None = field(default=None, repr=False)
+    days: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def gathered(self) -> np.ndarray:
@@ -63,9 +66,12 @@ class Evidence:
         return np.bincount(self.groups[self.groups >= 0], minlength=len(self.group_ids))
 
 
-def read_evidence(con: duckdb.DuckDBPyConnection, work: str, release: str, parameters: Mapping[str, Any]) -> Evidence:
+def read_evidence(
+    con: duckdb.DuckDBPyConnection, work: str, release: str, parameters: Mapping[str, Any], *, days: bool = False
+) -> Evidence:
     """Read a release and the working database it was made in, attached to `con` under the two names.
 
+    days: read when the ratings were given, too.
     Raises InputError where the working database is of another release.
     """
     [(n_users, n_items)] = con.sql(
@@ -98,7 +104,23 @@ def read_evidence(con: duckdb.DuckDBPyConnection, work: str, release: str, param
         parameters=parameters,
         group_ids=released.group_ids,
         user_ids=users["user_id"].combine_chunks(),
+        days=_days(con, work) if days else None,
     )
+
+
+def _days(con: duckdb.DuckDBPyConnection, work: str) -> np.ndarray:
+    """The days of the ratings, float32[nnz], in the order of users and items; NaN where a rating has no date."""
+    [days] = _columns(
+        con,
+        f"""
+        select cast(coalesce(epoch(ratings.rated_at) / 86400, 'nan') as float) as days
+        from {work}.stg_kgather__ratings as ratings
+        join {work}.int_kgather__users as users using (user_id)
+        join {work}.int_kgather__items as items using (item_id)
+        order by users.user_code, items.item_code
+        """,
+    )
+    return days
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import pyarrow as pa
 from kgather.errors import InputError
 from kgather.evaluation.evidence import Evidence, read_evidence
 from kgather.loaders import LoadOptions, load
-from kgather.publish import MEMORY_LIMIT, AttributesSource, publish
+from kgather.pipeline import MEMORY_LIMIT
+from kgather.publish import AttributesSource, publish
 from kgather.release import DATABASE
 from kgather.settings import PublishSettings
 from kgather.sql_text import literal

@@ -31,13 +31,15 @@ def open_evidence(
     seed: int = 0,
     load_options: LoadOptions | None = None,
     assignments: Sequence[str] = (),
+    days: bool = False,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Evidence:
     """Open a release together with the secret map that nobody but its publisher can know.
 
     originals: the work.duckdb that `publish --keep-work` kept, or what was published. From the latter the pipeline is
     run again, in a private folder, with the parameters that the release names, `assignments` (VAR=VALUE) and the seed:
-    same input, seed and version give the same groups, which are then found in the release by what they show.
+    same input, seed and version give the same groups, which are then found in the release by what they show. days: read
+    when the ratings were given, too.
 
     Raises InputError where there is no release, or the originals are not what it was made of.
     """
@@ -47,7 +49,7 @@ def open_evidence(
         con.execute(f"attach {literal(release / DATABASE)} as release (read_only)")
         if work is not None:
             con.execute(f"attach {literal(work)} as work (read_only)")
-            return read_evidence(con, "work", "release", parameters)
+            return read_evidence(con, "work", "release", parameters, days=days)
         with tempfile.TemporaryDirectory(prefix="kgather-") as folder:
             again = Path(folder)
             publish(
@@ -62,7 +64,7 @@ def open_evidence(
             con.execute(f"attach {literal(again / 'release' / DATABASE)} as again (read_only)")
             found = _found_in(
                 read_released(con, "work", "release"),
-                read_evidence(con, "work", "again", parameters),
+                read_evidence(con, "work", "again", parameters, days=days),
                 read_released(con, "work", "again"),
                 ", ".join(originals),
             )
@@ -105,6 +107,12 @@ def _settings(parameters: Mapping[str, Any], seed: int, assignments: Sequence[st
         msg = (
             f"{release} was made with users' attributes, which its original alone does not tell. Give the working "
             "database that publish --keep-work kept."
+        )
+        raise InputError(msg)
+    if str(parameters.get("cells")).startswith("popular"):
+        msg = (
+            f"{release} shows cells that were chosen with noise, which its original alone does not tell. Give the "
+            "working database that publish --keep-work kept."
         )
         raise InputError(msg)
     return PublishSettings.from_options(

@@ -13,10 +13,10 @@ from kgather.evaluation.candidates import item_chunks
 from kgather.evaluation.evidence import Evidence
 from kgather.evaluation.metrics import Metric, shown_errors
 from kgather.udfs import nearest_neighbour
+from kgather.udfs.als import FOR_FIT
 from kgather.udfs.matrix import RatingMatrix
 from kgather.udfs.preferences import Preferences, learn
 
-_LEVEL_REGULARIZATION = 0.5  # what als takes where nothing is said
 _MOST_CELLS = 30_000_000  # of the release: above it nothing is trained, as cells would have to be written out
 
 
@@ -105,13 +105,15 @@ def _svd(training: _Training, rank: int, seed: int, threads: int, scale: tuple[f
     The pull of levels towards 0 counts ratings: divided by what a row stands for, it is that of so many users.
     """
     used = np.diff(training.matrix.indptr) > 0
+    each = float(training.weights[used].mean())
+    pull = {name: FOR_FIT[name] / each for name in ("level_regularization", "item_level_regularization")}
     return learn(
         training.matrix,
         rank=rank,
         seed=seed,
         threads=threads,
         scale=scale if scale[0] < scale[1] else None,
-        level_regularization=_LEVEL_REGULARIZATION / float(training.weights[used].mean()),
+        **(dict(FOR_FIT) | pull),
     )
 
 

@@ -25,7 +25,7 @@ def load(
     options: LoadOptions,
     schema: str = "loaded",
 ) -> LoadReport:
-    """Read ratings into the table `<schema>.ratings`.
+    """Read ratings into the table `<schema>.ratings`; one Parquet file with ids that are integers becomes a view.
 
     The table has the columns `user_id` and `item_id` (BIGINT, or VARCHAR if any id is not an integer),
     `rating` (DOUBLE), `rated_at` (TIMESTAMP or null), `source` (the file's name), `line` (of the file, from
@@ -60,7 +60,7 @@ def load(
         reports: list[InputReport] = []
         warnings: list[str] = []
         for source, source_name in zip(found, sources.source_names(found), strict=True):
-            report, said = _load_one(con, table, source, source_name, options)
+            report, said = _load_one(con, table, source, source_name, options, alone=len(found) == 1)
             reports.append(report)
             warnings.extend(said)
         warnings.extend(f"{role} ids: some are not integers, all are kept as text" for role in table.mixed_ids())
@@ -91,9 +91,11 @@ def _load_one(
     source: Source,
     source_name: str,
     options: LoadOptions,
+    *,
+    alone: bool,
 ) -> tuple[InputReport, list[str]]:
     if source.kind in ("parquet", "duckdb"):
-        return _load_table(con, table, source, source_name, options), []
+        return _load_table(con, table, source, source_name, options, alone=alone), []
     sample = sample_lines(LineReader(source, options.encoding), SAMPLE_LINES)
     if not sample:
         message = f"{source.given}: has only blank lines, there are no ratings in it."
@@ -178,10 +180,15 @@ def _load_table(
     source: Source,
     source_name: str,
     options: LoadOptions,
+    *,
+    alone: bool,
 ) -> InputReport:
     with tables.opened(con, source, options) as opened:
         sql = tables.parsed(con, opened)
-        rows, problems = table.add(source_name, lambda insert: insert(sql))
+        if alone and source.kind == "parquet" and sql.integers.issuperset(ID_ROLES):
+            rows, problems = table.show(source_name, sql)
+        else:
+            rows, problems = table.add(source_name, lambda insert: insert(sql))
         return InputReport(
             path=source.given,
             source=source_name,

@@ -50,6 +50,7 @@ class RatingsTable:
         self._schema_name = schema
         self._schema = identifier(schema)
         self.loading = f"{self._schema}.{identifier('__kgather_loading')}"
+        self._kind = "table"
         self.id_types: dict[IdRole, IdType] = {"user": "BIGINT", "item": "BIGINT"}
         self._integers_seen: dict[IdRole, bool] = {"user": False, "item": False}
         con.execute(f"create schema if not exists {self._schema}")
@@ -81,6 +82,22 @@ class RatingsTable:
             else:
                 return rows, self._problems() - before
 
+    def show(self, source: str, parsed: Parsed) -> tuple[int, int]:
+        """Take an input that can be read as often as one likes as the only one: it is not copied, but shown by a view.
+
+        Args:
+            source: Its name in the column `source`.
+            parsed: Its SQL, with ids that are integers.
+
+        Returns:
+            Its rows, and how many of them have a problem.
+        """
+        self.discard()
+        self._kind = "view"
+        self._con.execute(f"create view {self.loading} as {self._rows(source, parsed)}")
+        row = first_row(self._con, f"select count(*), count(problem) from {self.loading}")
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
     def mixed_ids(self) -> list[IdRole]:
         """The roles whose ids are texts though some are integers."""
         mixed: list[IdRole] = []
@@ -98,22 +115,24 @@ class RatingsTable:
 
     def discard(self) -> None:
         """Throw the unfinished table away."""
-        self._con.execute(f"drop table if exists {self.loading}")
+        self._con.execute(f"drop {self._kind} if exists {self.loading}")
 
     def _insert(self, source: str, parsed: Parsed) -> int:
         for role in ID_ROLES:
             if role in parsed.likely_text:
                 self._use_text(role)
+        result = first_row(self._con, f"insert into {self.loading} {self._rows(source, parsed)}")
+        return int(result[0]) if result else 0
+
+    def _rows(self, source: str, parsed: Parsed) -> str:
         ids = ", ".join(
             f"case when problem is null then {self._id(role, parsed)} end as {role}_id" for role in ID_ROLES
         )
-        result = first_row(
-            self._con,
-            f"insert into {self.loading} select {ids}, case when problem is null then rating end, "
-            f"case when problem is null then rated_at end, {literal(source)}, line, "
-            f"case when problem is not null then raw end, problem from ({parsed.sql})",
+        return (
+            f"select {ids}, case when problem is null then rating end as rating, "
+            f"case when problem is null then rated_at end as rated_at, {literal(source)} as source, "
+            f"line, case when problem is not null then raw end as raw, problem from ({parsed.sql})"
         )
-        return int(result[0]) if result else 0
 
     def _id(self, role: IdRole, parsed: Parsed) -> str:
         return values.id_sql(f"{role}_id", self.id_types[role], role, is_integer=role in parsed.integers)
@@ -134,14 +153,22 @@ def put_in_place(con: duckdb.DuckDBPyConnection, schema: str, made: str, name: s
     Args:
         con: The connection.
         schema: The schema of both.
-        made: The name under which the table was made.
+        made: The name under which the table, or a view instead of it, was made.
         name: Its final name.
     """
-    kind = first_row(
+    kind = _kind(con, schema, name)
+    if kind is not None:
+        con.execute(f"drop {kind} {identifier(schema)}.{identifier(name)}")
+    con.execute(
+        f"alter {_kind(con, schema, made)} {identifier(schema)}.{identifier(made)} rename to {identifier(name)}"
+    )
+
+
+def _kind(con: duckdb.DuckDBPyConnection, schema: str, name: str) -> str | None:
+    """Whether a relation is a table or a view; None where there is none."""
+    found = first_row(
         con,
         "select table_type from information_schema.tables where table_catalog = current_database() "
         f"and table_schema = {literal(schema)} and table_name = {literal(name)}",
     )
-    if kind is not None:
-        con.execute(f"drop {'view' if kind[0] == 'VIEW' else 'table'} {identifier(schema)}.{identifier(name)}")
-    con.execute(f"alter table {identifier(schema)}.{identifier(made)} rename to {identifier(name)}")
+    return None if found is None else "view" if found[0] == "VIEW" else "table"

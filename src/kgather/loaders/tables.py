@@ -71,7 +71,7 @@ def related(con: duckdb.DuckDBPyConnection, source: Source, reading: str) -> Ite
         InputError: The file is damaged or in use, or the table is missing or not named though there are several.
     """
     if source.kind == "parquet":
-        relation = f"read_parquet({literal(_no_glob(str(source.path)))}, {reading})"
+        relation = f"read_parquet({literal(_no_glob(str(source.path.resolve())))}, {reading})"
         with _readable(source, "Parquet file: it is damaged or cut off"):
             yield relation, "file_row_number + 1"
     else:
@@ -99,21 +99,28 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
             integers.add(role)
     quoted = [identifier(each) for each in table.names]
     raw_columns = [at for at in (chosen.user, chosen.item, chosen.rating, chosen.time) if at is not None]
-    raw = "concat_ws(',', " + ", ".join(f"coalesce({quoted[at]}::varchar, '')" for at in raw_columns) + ")"
+    # Texts are only made of rows that have a problem.
+    given = ", ".join(f"{quoted[at]} as raw_{at}" for at in raw_columns)
+    raw = "concat_ws(',', " + ", ".join(f"coalesce(raw_{at}::varchar, '')" for at in raw_columns) + ")"
     time, time_problem = _time(table)
     inner = (
-        f"select {table.row} as line, {raw} as raw, {ids['user']} as user_id, {ids['item']} as item_id, "
+        f"select {table.row} as line, {given}, {ids['user']} as user_id, {ids['item']} as item_id, "
         f"{_rating(table)} as rating, {time} as rated_at, {time_problem} as unread_time from {table.relation}"
     )
     empty = {
         role: f"{role}_id is null" + ("" if role in integers else f" or {is_blank(f'{role}_id')}") for role in positions
     }
-    sql = (
-        "select line, raw, user_id, item_id, rating, rated_at, "
-        f"case when {empty['user']} then '{values.USER_EMPTY}' "
+    # Most rows are fine: one condition says so, and the reasons are only asked of the others.
+    fine = f"not ({empty['user']}) and not ({empty['item']}) and isfinite(rating) and not unread_time"
+    checked = (
+        f"select *, case when {fine} then null when {empty['user']} then '{values.USER_EMPTY}' "
         f"when {empty['item']} then '{values.ITEM_EMPTY}' "
         f"{values.rating_problem_sql('rating')} "
         f"when unread_time then '{values.TIME_NOT_READABLE}' end as problem from ({inner})"
+    )
+    sql = (
+        f"select line, case when problem is not null then {raw} end as raw, user_id, item_id, rating, rated_at, "
+        f"problem from ({checked})"
     )
     return Parsed(sql, frozenset(integers))
 

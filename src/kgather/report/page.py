@@ -9,7 +9,7 @@ from typing import Any
 
 from kgather.report import plots
 from kgather.report.layout import Figure, Kind, Table, Verdict, filled
-from kgather.report.sweep_page import loss_figures, measured_table
+from kgather.report.sweep_page import loss_figures, measured_table, recommendation
 from kgather.report.text import finite, number, plain, setting, share
 
 _RATES = ("user", "group", "matched")
@@ -41,6 +41,7 @@ _GLOSSARY = (
         "How often guessing alone would be right. An attack that does no better than chance has learnt nothing.",
     ),
 )
+_MEASURES = {"group": "the person's group", "advantage": "who is in the data (advantage)"}
 # The kinds of attack by the word that their names begin with.
 _ATTACKS = {
     "distance": "Takes whoever's shown values are nearest to the ratings known.",
@@ -49,6 +50,17 @@ _ATTACKS = {
     "Shmatikov).",
     "label": "Knows items and ratings, and keeps whoever shows all of them within a tolerance.",
     "structure": "Knows which items a person rated, and keeps whoever shows all of them.",
+    "posterior": "Weighs all groups by how likely they make the ratings known and by their sizes (the rule of Bayes), "
+    "and names a match where one group is likelier than all others together.",
+    "items": "Knows items, no ratings: weighs all groups by how likely their people are to have rated these.",
+    "folded": "Works out a person's whole taste from the ratings known, by what the release says of items, and looks "
+    "for that.",
+    "dated": "Knows dates, too, which the original has and a release has not.",
+    "own_model": "Does the same with a model of its own, learnt from public ratings of other people.",
+    "intersection": "Holds two releases, and looks for the person in both.",
+    "differences": "Holds two releases, and subtracts groups that look alike but for one person.",
+    "membership": "Knows ratings of a person, and tells whether the person is in the data at all. The advantage is the "
+    "share of people in the data who are found, less the share of others who are accused.",
     "homogeneity": "Looks at those who fit what is known: where they all show the same, it is known of the person.",
 }
 # What the attack of that name counts: key, what it means, whether it is a share of the cells shown.
@@ -98,6 +110,7 @@ def render(said: Mapping[str, Any]) -> str:
             "promised": _promised(said),
             "not_promised": [plain(sentence) for sentence in said.get("not_promised") or []],
             "cost": _cost(said),
+            "best": _best(said),
             "attacked": attacked,
             "attack_plot": _attack_figure(finding, attacked),
             "attack_kinds": _attack_kinds(finding),
@@ -107,6 +120,7 @@ def render(said: Mapping[str, Any]) -> str:
             "size_plot": _size_figure(said, sizes),
             "sweep": measured_table(sweep, "Methods and sizes of group") if sweep else None,
             "sweep_plots": loss_figures(sweep),
+            "recommendation": recommendation(sweep),
             "rows_told": _rows_told(said),
             "rejected": _rejected(said),
             "glossary": _GLOSSARY,
@@ -295,6 +309,33 @@ def _attack_table(attacks: Sequence[Mapping[str, Any]]) -> Table:
             for attack in attacks
         ],
     )
+
+
+def _best(said: Mapping[str, Any]) -> Table | None:
+    """The strongest attacker of each kind, what it knows, how often it is right, and what guessing gives."""
+    attacks = said.get("attacks")
+    rows = [
+        [
+            plain(best.get("kind")),
+            plain(best.get("by") or best.get("attack")).replace("_", " "),
+            _known(best),
+            _MEASURES.get(str(best.get("measure")), plain(best.get("measure"))),
+            _rate(best),
+            share(best.get("chance"), "–"),
+            number(best.get("targets"), "–"),
+        ]
+        for best in (_records(attacks, "best") if isinstance(attacks, Mapping) else [])
+    ]
+    heads: list[tuple[str, Kind]] = [
+        ("Kind", "text"),
+        ("Best attacker", "text"),
+        ("Knows", "text"),
+        ("Finds", "text"),
+        ("How often", "number"),
+        ("By chance", "number"),
+        ("People tried", "number"),
+    ]
+    return Table("The best attacker of each kind, with 95% intervals", heads, rows) if rows else None
 
 
 def _attack_figure(attacks: Sequence[Mapping[str, Any]], table: Table | None) -> Figure | None:

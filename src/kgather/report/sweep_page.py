@@ -26,6 +26,8 @@ def render_sweep(said: Mapping[str, Any]) -> str:
             "seed": setting(said.get("seed")),
             "inputs": _inputs(said),
             "published": "a part" if held_out is None else f"{100 * (1 - held_out):.4g}%",
+            "recommendation": recommendation(measured),
+            "rule": plain(said.get("rule") or ""),
             "risk_plots": risk_figures(measured),
             "loss_plots": loss_figures(measured),
             "group_plots": group_figures(measured),
@@ -64,9 +66,12 @@ def measured_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
             ("Group found, 4 known", "number"),
             ("Group found, 8 known", "number"),
             ("Exact ratings shown", "number"),
+            ("Membership advantage", "number"),
+            ("By chance up to", "number"),
             ("Groups", "number"),
             ("Seconds", "number"),
             ("Not beaten", "verdict"),
+            ("Recommended", "verdict"),
         ],
         [
             [
@@ -78,9 +83,12 @@ def measured_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
                     share(row.get(name), "–")
                     for name in ("user_reidentification", "right_group_4", "right_group_8", "exact_disclosure")
                 ),
+                _advantage(row.get("membership_advantage")),
+                _advantage(row.get("membership_by_chance")),
                 number(row.get("groups"), "–"),
                 _seconds(row),
                 Verdict("yes" if row.get("front") is True else ""),
+                Verdict("recommended", True) if row.get("recommended") is True else Verdict(""),
             ]
             for row in rows
         ],
@@ -90,6 +98,19 @@ def measured_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
 def _loss(row: Mapping[str, Any]) -> str:
     mae = finite(row.get("mae"))
     return "–" if mae is None else f"{mae:.4f}"
+
+
+def _advantage(value: object) -> str:
+    told = finite(value)
+    return "–" if told is None else f"{told:.3f}"
+
+
+def recommendation(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The release that is recommended, and why, in sentences; empty where none is."""
+    for row in rows:
+        if row.get("recommended") is True:
+            return f"{plain(row.get('method'))} with k = {number(row.get('k'))}. {plain(row.get('why') or '')}"
+    return ""
 
 
 def _seconds(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,70 @@
+"""Who knows when somebody rated, too.
+
+The ratings themselves have dates, and with them people are found by fewer ratings (Narayanan and Shmatikov 2008). A
+release has none, so there is nothing to compare a date with: what is left is the best use of the ratings.
+"""
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from kgather.attacks.attacked import Attacked, in_threads
+from kgather.attacks.auxiliary import Known
+from kgather.attacks.guesses import Guesses, pieces
+from kgather.attacks.posterior import Posterior
+from kgather.attacks.results import AttackResult
+from kgather.attacks.scoring import ECCENTRICITY
+from kgather.evaluation.candidates import ShownCells
+from kgather.udfs.dated import judge_dated
+
+
+def dated(attacker: Posterior, known: Known, *, seed: int = 0) -> AttackResult:
+    """Attack a release, which shows no dates: the same as `posterior`."""
+    found = attacker.ratings(known, seed=seed)
+    return dataclasses.replace(found, attack="dated", knowledge=_said(known))
+
+
+def dated_on_original(plain: Attacked, known: Known, *, seed: int = 0, threads: int | None = None) -> AttackResult:
+    """Attack the ratings, whose days are in the evidence: scoring, with days beside the ratings.
+
+    plain: the original as the release; see `attacked.original_of`. Days are known exactly.
+    """
+    original, days = plain.evidence.original, plain.evidence.days
+    assert days is not None
+    # People whose ratings are alike differ in their days, which stand where ranges have their ends.
+    indptr, raters, values = original.transpose()
+    _, _, when = dataclasses.replace(original, values=days).transpose()
+    sizes = np.ones(original.n_users, dtype=np.int64)
+    plain = Attacked.of(dataclasses.replace(plain.evidence, shown=ShownCells(sizes, indptr, raters, values, when)))
+    entries = np.empty(known.items.shape, dtype=np.int64)
+    for t, user in enumerate(known.users):
+        start, end = original.indptr[user], original.indptr[user + 1]
+        entries[t] = start + np.searchsorted(original.items[start:end], known.items[t])
+    found = np.zeros((len(known.users), 1, 5))
+    for start, end, items in pieces(known.items, plain.items_at_once):
+        shown, shown_days = plain.columns(items)
+        look = partial(
+            judge_dated,
+            shown,
+            shown_days,
+            np.searchsorted(items, known.items[start:end]).astype(np.int32),
+            known.ratings[start:end],
+            days[entries[start:end]],
+            plain.weights[items],
+            plain.unit,
+            plain.right(known.users[start:end]),
+            plain.groups(known.users[start:end]),
+            plain.users,
+            plain.pair_indptr,
+            plain.pair_groups,
+            plain.pair_users,
+            found[start:end, 0],
+        )
+        in_threads(look, end - start, threads)
+    guesses = Guesses(plain, known, found)
+    return guesses.result("dated", _said(known), 0, seed, guesses.stands_out(0) >= ECCENTRICITY)
+
+
+def _said(known: Known) -> str:
+    return f"{known.knowledge.ratings} with dates"

@@ -1,0 +1,224 @@
+"""The attackers who do what can be done with what they know: the rule of Bayes over all candidates.
+
+They take the candidate that is most likely the target's, and believe in it where it is likelier than all others
+together. What they suppose of the world (how ratings scatter, how popular items are) is general knowledge, here taken
+from the original as a whole.
+"""
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from kgather.attacks.attacked import Attacked, in_threads
+from kgather.attacks.auxiliary import Knowledge, Known, draw
+from kgather.attacks.guesses import Guesses, pieces
+from kgather.attacks.profiles import Profiles, profiles_of, rank_of
+from kgather.attacks.public import OWN_MODEL, only, public_half
+from kgather.attacks.results import AttackResult
+from kgather.attacks.telling import axes_of_model
+from kgather.udfs.known_ratings import count_raters
+from kgather.udfs.matrix import RatingMatrix
+from kgather.udfs.posterior import add_totals, judge_folded, judge_items, judge_ratings
+from kgather.udfs.preferences import learn
+
+SURE = 0.5
+
+_AROUND = 0.7  # of the variance around what is usually shown, that around what is shown of the target's group
+_SPREAD = 0.2  # of the variance of candidates' places, that of users around theirs
+_RATERS = 20.0  # so many raters weigh as much as what is known of all items
+_OWN = 0.5  # how likely a shown value that is a rating of the scale is the target's own, where there are many
+_MANY = 0.1
+_CHECKED = 1 << 22  # cells
+_PIECE = 1 << 22  # ratings
+
+
+_Truth = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class Posterior:
+    """What the attackers work out from a release before they look for anybody."""
+
+    def __init__(self, attacked: Attacked, *, threads: int | None = None) -> None:
+        self.attacked = attacked
+        self.threads = threads
+        self.profiles = _classes_of(
+            attacked, profiles_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))
+        )
+        self.variance, self.variances = _variances(attacked, self.profiles.means)
+        self.own = _OWN if _on_scale(attacked) > _MANY else 0.0
+        self._totals: np.ndarray | None = None
+
+    def ratings(self, known: Known, *, seed: int = 0) -> AttackResult:
+        """Look for people by their ratings."""
+        return _told("posterior", known.knowledge.ratings, self.guess(known), seed)
+
+    def guess(self, known: Known) -> Guesses:
+        """Find the likeliest class of each target by the ratings known; there is one rule, 0."""
+        attacked, evidence = self.attacked, self.attacked.evidence
+        found = np.zeros((len(known.users), 1, 5))
+        for start, end, items in pieces(known.items, attacked.items_at_once):
+            low, high = attacked.columns(items)
+            look = partial(
+                judge_ratings,
+                low,
+                high,
+                np.searchsorted(items, known.items[start:end]).astype(np.int32),
+                known.ratings[start:end],
+                _AROUND * self.variances[items],
+                evidence.scale.low,
+                attacked.step,
+                self.own,
+                *self._truth(known.users[start:end]),
+                found[start:end, 0],
+            )
+            in_threads(look, end - start, self.threads)
+        return Guesses(attacked, known, found)
+
+    def items(self, known: Known, *, seed: int = 0) -> AttackResult:
+        """Look for people by which items they rated, knowing no rating."""
+        attacked, means = self.attacked, self.profiles.means
+        found = np.zeros((len(known.users), 1, 5))
+        for start, end, items in pieces(known.items, attacked.items_at_once):
+            low, high = attacked.columns(items)
+            look = partial(
+                judge_items,
+                low,
+                high,
+                np.searchsorted(items, known.items[start:end]).astype(np.int32),
+                means[items],
+                attacked.unit,
+                self._logarithms(),
+                *self._truth(known.users[start:end]),
+                found[start:end, 0],
+            )
+            in_threads(look, end - start, self.threads)
+        return _told("items", known.knowledge.items, Guesses(attacked, known, found), seed)
+
+    def folded(self, known: Known, *, seed: int = 0) -> AttackResult:
+        """Fold people into the item vectors of the release, or those of its cells, and compare whole profiles."""
+        return self._fold(self.profiles, known, "folded", known.knowledge.ratings, seed)
+
+    def own_model(self, knowledge: Knowledge, *, targets: int, seed: int) -> AttackResult | None:
+        """The same with item vectors learnt from public ratings of other people; None where there are none.
+
+        Public are all ratings of half of the users, drawn by the seed, or of so many as have 5 million; targets are
+        among the others.
+        """
+        evidence = self.attacked.evidence
+        public = public_half(evidence.original, seed)
+        if not np.diff(evidence.original.indptr)[public].any():
+            return None
+        known = draw(self.attacked, knowledge, targets=targets, seed=seed, among=~public)
+        people = int(public.sum())
+        profiles = self._as_seen_by(evidence.original, public, seed)
+        said = f"{knowledge.ratings}, all ratings of {people:,} other people"
+        return self._fold(profiles, known, "own_model", said, seed)
+
+    def _fold(self, profiles: Profiles, known: Known, attack: str, said: str, seed: int) -> AttackResult:
+        found = np.zeros((len(known.users), 1, 5))
+        # Where all rows are the same there is no direction; one that nobody differs in says so.
+        flat = profiles.axes.shape[1] == 0
+        axes = np.zeros((len(profiles.axes), 1)) if flat else np.ascontiguousarray(profiles.axes)
+        places = np.zeros((len(profiles.places), 1)) if flat else np.ascontiguousarray(profiles.places)
+        look = partial(
+            judge_folded,
+            profiles.means,
+            axes,
+            places,
+            known.items,
+            known.ratings,
+            _AROUND * self.variance,
+            _SPREAD,
+            *self._truth(known.users),
+            found[:, 0],
+        )
+        in_threads(look, len(known.users), self.threads)
+        return _told(attack, said, Guesses(self.attacked, known, found), seed)
+
+    def _as_seen_by(self, original: RatingMatrix, public: np.ndarray, seed: int) -> Profiles:
+        """The rows of the release in the directions of a model of the public ratings.
+
+        A row's place is where it is predicted best, items weighing as they have raters; what is not shown is at the
+        model's own mean.
+        """
+        ratings = only(original, public)
+        counts = count_raters(ratings.items, ratings.n_items).astype(np.float64)
+        model = learn(ratings, seed=seed, threads=self.threads or 1, **OWN_MODEL)
+        levels = model.user_level[public].astype(np.float64)
+        means = np.where(counts > 0, model.item_level + levels.mean(), np.nan)
+        axes = np.column_stack([np.full(len(means), levels.std()), axes_of_model(model, public)])
+        axes[counts == 0] = 0.0
+        weights = counts / counts.sum()
+        onto = np.zeros((self.attacked.n_classes, axes.shape[1]))
+        for first in range(0, len(means), self.attacked.items_at_once):
+            items = np.arange(first, min(first + self.attacked.items_at_once, len(means)))
+            low, high = self.attacked.columns(items)
+            gaps = np.nan_to_num((low + high) / 2 - means[items][:, None].astype(np.float32))
+            onto += gaps.T @ (axes[items] * weights[items][:, None]).astype(np.float32)
+        within = (axes * weights[:, None]).T @ axes
+        steady = 1e-6 * max(float(np.trace(within)), 1e-12) * np.eye(len(within))
+        return Profiles(means, axes, np.linalg.solve(within + steady, onto.T).T, self.profiles.shares, axes)
+
+    def _logarithms(self) -> np.ndarray:
+        if self._totals is None:
+            attacked, totals = self.attacked, np.zeros(self.attacked.n_classes)
+            raters = attacked.raters.astype(np.float64)
+            for first in range(0, len(raters), attacked.items_at_once):
+                items = np.arange(first, min(first + attacked.items_at_once, len(raters)))
+                low, high = attacked.columns(items)
+                add = partial(add_totals, low, high, raters[items], self.profiles.means[items], attacked.unit, totals)
+                in_threads(add, len(totals), self.threads)
+            self._totals = np.log(np.maximum(totals / max(raters.sum(), 1.0), 1e-300))
+        return self._totals
+
+    def _truth(self, users: np.ndarray) -> _Truth:
+        attacked = self.attacked
+        return (
+            attacked.right(users),
+            attacked.groups(users),
+            attacked.users,
+            attacked.pair_indptr,
+            attacked.pair_groups,
+            attacked.pair_users,
+        )
+
+
+def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:
+    matched = guesses.stands_out(0) > SURE
+    right = guesses.right(0)
+    details = {"rightly_matched": float(np.mean(right * matched)) if len(matched) else 0.0}
+    return guesses.result(attack, said, 0, seed, matched, details)
+
+
+def _classes_of(attacked: Attacked, profiles: Profiles) -> Profiles:
+    """The profiles of classes of look-alikes rather than of candidates."""
+    shares = attacked.users / max(attacked.users.sum(), 1)
+    return dataclasses.replace(profiles, places=profiles.places[attacked.faces], shares=shares)
+
+
+def _variances(attacked: Attacked, means: np.ndarray) -> tuple[float, np.ndarray]:
+    """How ratings scatter around what is usually shown: of all items, and of each, float64[n_items]."""
+    original = attacked.evidence.original
+    sums, counts = np.zeros(original.n_items), np.zeros(original.n_items)
+    for start in range(0, original.nnz, _PIECE):
+        items = original.items[start : start + _PIECE]
+        squares = (original.values[start : start + _PIECE] - means[items]) ** 2
+        seen = ~np.isnan(squares)
+        sums += np.bincount(items[seen], weights=squares[seen], minlength=original.n_items)
+        counts += np.bincount(items[seen], minlength=original.n_items)
+    least = (attacked.step / 4) ** 2
+    usual = max(float(sums.sum() / max(counts.sum(), 1.0)), least)
+    return usual, np.maximum((sums + _RATERS * usual) / (counts + _RATERS), least)
+
+
+def _on_scale(attacked: Attacked) -> float:
+    """The share of shown values that are ratings of the scale, of some items if they are many."""
+    if attacked.evidence.scale.step is None:
+        return 0.0
+    n_items = attacked.evidence.original.n_items
+    wanted = max(1, min(n_items, _CHECKED // max(attacked.n_classes, 1)))
+    low, high = attacked.columns(np.unique(np.linspace(0, n_items - 1, wanted).astype(np.int64)))
+    shown = low[low == high]
+    steps = (shown - attacked.evidence.scale.low) / attacked.step
+    return float((np.abs(steps - np.round(steps)) * attacked.step < 1e-4).mean()) if len(shown) else 0.0
