@@ -40,7 +40,7 @@ def test_more_than_all_items_are_all(publish_to, sample) -> None:
 def test_best_goes_with_predictions_only() -> None:
     with pytest.raises(InputError, match="best N goes with homogenize predicted or padded"):
         PublishSettings.from_options({"k": 5, "cells": "best 7", "homogenize": "pure"}, [])
-    with pytest.raises(InputError, match="top N or best N"):
+    with pytest.raises(InputError, match="best N or popular N"):
         PublishSettings.from_options({"k": 5, "cells": "best 0"}, [])
 
 
