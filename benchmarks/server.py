@@ -22,9 +22,9 @@ from pathlib import Path
 import yaml
 from guard import save, wide
 from harness import Claim, Result, Timing
-from kills import KEY, Killing, connect
+from kills import KEY, Killing
 from load import Load, resident, settled
-from server_process import PASSWORDS, Server
+from server_process import PASSWORDS, Server, postgres
 
 from kgather.guard.guard import Guard
 from kgather.server import users
@@ -67,7 +67,7 @@ def prepared(data: Path, folder: Path) -> None:
 def cost(guard: Guard, server: Server) -> tuple[Timing, Timing]:
     """Seconds of one count over the wire and in the process, in turns."""
     ours, rival = [], []
-    with connect(server) as connection:
+    with postgres(server) as connection:
         for _ in range(RUNS):
             start = time.perf_counter()
             connection.execute(COUNT).fetchall()

@@ -6,10 +6,9 @@ A candidate's score is the sum, over the known items that it shows, of weight x 
 import numpy as np
 from numba import njit
 
-from kgather.udfs.scoring import STANDS_OUT, settle
+from kgather.udfs.scoring import DECAY, Behind, settle_scores
 
-_DECAY, _DAYS = 1.5, 30.0
-_ALIKE = 1e-9
+_DAYS = 30.0
 
 
 @njit(nogil=True, cache=True)
@@ -23,15 +22,12 @@ def judge_dated(
     unit: float,
     right: np.ndarray,
     groups: np.ndarray,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
     start: int,
     end: int,
 ) -> None:
-    """Look for targets start..end; write out[t], float64[t, 5], as `scoring.settle` does, STANDS_OUT the eccentricity.
+    """Look for targets start..end; write out[t], float64[t, 5], as `scoring.settle_scores` does.
 
     shown, days float32[i, c]: ratings and their days, NaN where there is none. places int32[t, m], ratings and
     known_days float32[t, m]; a day that is NaN counts for nothing. For the rest see `scoring.fit_candidates`. O(m c)
@@ -47,21 +43,8 @@ def judge_dated(
             for c in range(n):
                 if np.isnan(shown[place, c]):
                     continue
-                score[c] += weight * np.exp(-abs(np.float64(ratings[t, j]) - shown[place, c]) * unit / _DECAY)
+                score[c] += weight * np.exp(-abs(np.float64(ratings[t, j]) - shown[place, c]) * unit / DECAY)
                 apart = abs(np.float64(known_days[t, j]) - days[place, c])
                 if not np.isnan(apart):
                     score[c] += weight * np.exp(-apart / _DAYS)
-        best, total = 0.0, 0.0
-        for c in range(n):
-            best = max(best, score[c])
-            total += score[c]
-        mean, squares, second, leaders = total / n, 0.0, 0.0, 0
-        for c in range(n):
-            squares += (score[c] - mean) ** 2
-            fits[c] = score[c] >= best - _ALIKE * best
-            if fits[c]:
-                leaders += 1
-            else:
-                second = max(second, score[c])
-        settle(fits, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, out[t])
-        out[t, STANDS_OUT] = (best - second) / np.sqrt(squares / n) if leaders == 1 and n > 1 else 0.0
+        settle_scores(score, fits, right[t], groups[t], behind, out[t])

@@ -15,7 +15,7 @@ the target multiplies that by how likely it would be, were the target one of the
 import numpy as np
 from numba import njit
 
-from kgather.udfs.scoring import STANDS_OUT, settle
+from kgather.udfs.scoring import STANDS_OUT, Behind, settle
 
 _HAIR = 1e-4  # shown values are float32
 _ALIKE = 1e-9
@@ -23,14 +23,17 @@ _IMPOSSIBLE = 1e-4  # how likely what cannot be is nevertheless: attackers, too,
 
 
 @njit(nogil=True, cache=True)
+def _prior(behind: Behind) -> np.ndarray:
+    """Logarithms of how likely candidates are before anything is known, but for a constant, float64[c]."""
+    return np.log(np.maximum(behind.users.astype(np.float64), 1e-9))
+
+
+@njit(nogil=True, cache=True)
 def _judge(
     found: np.ndarray,
     right: int,
     group: int,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     fits: np.ndarray,
     out: np.ndarray,
 ) -> None:
@@ -44,7 +47,7 @@ def _judge(
         total += share
         if fits[c]:
             best = max(best, share)
-    settle(fits, right, group, users, pair_indptr, pair_groups, pair_users, out)
+    settle(fits, right, group, behind, out)
     out[STANDS_OUT] = best / total
 
 
@@ -60,10 +63,7 @@ def judge_ratings(
     own: float,
     right: np.ndarray,
     groups: np.ndarray,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
     start: int,
     end: int,
@@ -76,11 +76,10 @@ def judge_ratings(
     candidate. O(m c) for each target.
     """
     n, m = low.shape[1], places.shape[1]
-    found, fits = np.empty(n), np.empty(n, dtype=np.bool_)
+    prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
     impossible = np.log(_IMPOSSIBLE)
     for t in range(start, end):
-        for c in range(n):
-            found[c] = np.log(max(np.float64(users[c]), 1e-9))
+        found[:] = prior
         for j in range(m):
             place = places[t, j]
             rating, variance = np.float64(ratings[t, j]), variances[place]
@@ -102,7 +101,7 @@ def judge_ratings(
                             hit = own if abs(gap) < _HAIR else 0.0
                             normal = np.log(hit + (1 - own) * np.exp(max(normal, -700.0)) + 1e-300)
                     found[c] += normal
-        _judge(found, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, fits, out[t])
+        _judge(found, right[t], groups[t], behind, fits, out[t])
 
 
 @njit(nogil=True, cache=True)
@@ -115,10 +114,7 @@ def judge_items(
     totals: np.ndarray,
     right: np.ndarray,
     groups: np.ndarray,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
     start: int,
     end: int,
@@ -130,11 +126,10 @@ def judge_items(
     item's share of all raters.
     """
     n, m = low.shape[1], places.shape[1]
-    found, fits = np.empty(n), np.empty(n, dtype=np.bool_)
+    prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
     impossible = np.log(_IMPOSSIBLE)
     for t in range(start, end):
-        for c in range(n):
-            found[c] = np.log(max(np.float64(users[c]), 1e-9))
+        found[:] = prior
         for j in range(m):
             place = places[t, j]
             for c in range(n):
@@ -144,7 +139,7 @@ def judge_items(
                 else:
                     gap = (bottom + np.float64(high[place, c])) / 2 - means[place]
                     found[c] += unit * gap - totals[c]
-        _judge(found, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, fits, out[t])
+        _judge(found, right[t], groups[t], behind, fits, out[t])
 
 
 @njit(nogil=True, cache=True)
@@ -181,10 +176,7 @@ def judge_folded(
     spread: float,
     right: np.ndarray,
     groups: np.ndarray,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
     start: int,
     end: int,
@@ -197,7 +189,7 @@ def judge_folded(
     the axes of the items known), whose inverse is found in d dimensions. O(m d^2 + d^3 + c d^2) for each target.
     """
     n, d = coordinates.shape
-    found, fits = np.empty(n), np.empty(n, dtype=np.bool_)
+    prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
     for t in range(start, end):
         products, onto = np.zeros((d, d)), np.zeros(d)
         for j in range(items.shape[1]):
@@ -215,11 +207,11 @@ def judge_folded(
         weight = shrink @ products / variance
         towards = shrink @ onto / variance
         for c in range(n):
-            value = np.log(max(np.float64(users[c]), 1e-9))
+            value = prior[c]
             for a in range(d):
                 row = 0.0
                 for b in range(d):
                     row += weight[a, b] * coordinates[c, b]
                 value += coordinates[c, a] * (towards[a] - 0.5 * row)
             found[c] = value
-        _judge(found, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, fits, out[t])
+        _judge(found, right[t], groups[t], behind, fits, out[t])

@@ -8,7 +8,7 @@ by Euclidean distance.
 import numpy as np
 from numba import njit
 
-from kgather.udfs.scoring import BEST, GROUP, RIGHT, TIES, mean_gap, settle
+from kgather.udfs.scoring import BEST, GROUP, RIGHT, TIES, Behind, mean_gap, settle
 
 _ALIKE = 1e-9  # relative to the numbers that a distance is the difference of
 
@@ -50,10 +50,7 @@ def nearest_rows(
     row_norms: np.ndarray,
     right: np.ndarray,
     groups: np.ndarray,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
     start: int,
     end: int,
@@ -71,7 +68,7 @@ def nearest_rows(
         for c in range(n):
             slack = _ALIKE * (1 + user_norms[t] + row_norms[c])
             fits[c] = row_norms[c] - 2 * products[t, c] <= least + slack
-        settle(fits, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, out[t])
+        settle(fits, right[t], groups[t], behind, out[t])
 
 
 @njit(nogil=True, cache=True)
@@ -81,9 +78,7 @@ def nearest_users(
     row_norms: np.ndarray,
     right: np.ndarray,
     groups: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     rows: np.ndarray,
     best: np.ndarray,
     out: np.ndarray,
@@ -108,9 +103,9 @@ def nearest_users(
             out[s, TIES] += 1
             if right[t] == row:
                 out[s, RIGHT] += 1
-            for j in range(pair_indptr[row], pair_indptr[row + 1]):
-                if pair_groups[j] == groups[t]:
-                    out[s, GROUP] += pair_users[j]
+            for j in range(behind.pair_indptr[row], behind.pair_indptr[row + 1]):
+                if behind.pair_groups[j] == groups[t]:
+                    out[s, GROUP] += behind.pair_users[j]
 
 
 @njit(nogil=True, cache=True)

@@ -10,6 +10,8 @@
 The gap to a range is the mean gap to the numbers within it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -18,7 +20,17 @@ TIES, RIGHT, GROUP, STANDS_OUT, BEST = 0, 1, 2, 3, 4
 
 _ALIKE = 1e-9  # sums that differ by less, relative to their size, are equal but for rounding
 _HAIR = 1e-5  # shown values are float32
-_DECAY = 1.5
+DECAY = 1.5
+
+
+class Behind(NamedTuple):
+    """Who stands behind each of c candidates: so many users, int64[c]; of group pair_groups[j] (int32) they are
+    pair_users[j] (int64), j in the candidate's pair_indptr range (int64[c + 1])."""
+
+    users: np.ndarray
+    pair_indptr: np.ndarray
+    pair_groups: np.ndarray
+    pair_users: np.ndarray
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -35,17 +47,11 @@ def settle(
     fits: np.ndarray,
     right: int,
     group: int,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
 ) -> None:
     """Write of the candidates that fit, bool[c]: how many, whether `right` is one of them, the chance that a user of
     one of them (any is as likely) is of the group, and the first (-1: none), to out[TIES, RIGHT, GROUP, BEST].
-
-    users int64[c]: users behind a candidate; those of group pair_groups[j] are pair_users[j], j in the candidate's
-    pair_indptr range.
     """
     ties, first, credit = 0, -1, 0.0
     for c in range(len(fits)):
@@ -53,13 +59,35 @@ def settle(
             ties += 1
             if first < 0:
                 first = c
-            for j in range(pair_indptr[c], pair_indptr[c + 1]):
-                if pair_groups[j] == group:
-                    credit += pair_users[j] / users[c]
+            for j in range(behind.pair_indptr[c], behind.pair_indptr[c + 1]):
+                if behind.pair_groups[j] == group:
+                    credit += behind.pair_users[j] / behind.users[c]
     out[TIES] = ties
     out[RIGHT] = 1.0 if fits[right] else 0.0
     out[GROUP] = credit / ties if ties else 0.0
     out[BEST] = first
+
+
+@njit(nogil=True, cache=True)
+def settle_scores(score: np.ndarray, fits: np.ndarray, right: int, group: int, behind: Behind, out: np.ndarray) -> None:
+    """Settle on the candidates with the best score, float64[c], which `fits` bool[c] then marks; STANDS_OUT is its
+    eccentricity, 0 where several have it: a single candidate stands out from nobody.
+    """
+    n = len(score)
+    best, total = 0.0, 0.0
+    for c in range(n):
+        best = max(best, score[c])
+        total += score[c]
+    mean, squares, second, leaders = total / n, 0.0, 0.0, 0
+    for c in range(n):
+        squares += (score[c] - mean) ** 2
+        fits[c] = score[c] >= best - _ALIKE * best
+        if fits[c]:
+            leaders += 1
+        else:
+            second = max(second, score[c])
+    settle(fits, right, group, behind, out)
+    out[STANDS_OUT] = (best - second) / np.sqrt(squares / n) if leaders == 1 and n > 1 else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -74,10 +102,7 @@ def fit_candidates(
     tolerance: float,
     right: np.ndarray,
     groups: np.ndarray,
-    users: np.ndarray,
-    pair_indptr: np.ndarray,
-    pair_groups: np.ndarray,
-    pair_users: np.ndarray,
+    behind: Behind,
     out: np.ndarray,
     start: int,
     end: int,
@@ -105,36 +130,21 @@ def fit_candidates(
                     continue
                 gap = mean_gap(rating, lowest, highest)
                 gaps[c] += gap
-                score[c] += weight * np.exp(-gap * unit / _DECAY)
+                score[c] += weight * np.exp(-gap * unit / DECAY)
                 shown[c] += 1
                 if lowest - tolerance - _HAIR <= rating <= highest + tolerance + _HAIR:
                     agree[c] += 1
 
-        best, total, least = 0.0, 0.0, gaps[0]
-        for c in range(n):
-            best, least = max(best, score[c]), min(least, gaps[c])
-            total += score[c]
-        mean, squares, second, leaders = total / n, 0.0, 0.0, 0
-        for c in range(n):
-            squares += (score[c] - mean) ** 2
-            fits[c] = score[c] >= best - _ALIKE * best
-            if fits[c]:
-                leaders += 1
-            else:
-                second = max(second, score[c])
-        settle(fits, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, out[t, SCORING])
-        # A single candidate stands out from nobody.
-        alone = leaders == 1 and n > 1
-        out[t, SCORING, STANDS_OUT] = (best - second) / np.sqrt(squares / n) if alone else 0.0
-
+        settle_scores(score, fits, right[t], groups[t], behind, out[t, SCORING])
+        least = gaps.min()
         for c in range(n):
             fits[c] = gaps[c] <= least + _ALIKE * max(least, 1.0)
-        settle(fits, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, out[t, DISTANCE])
+        settle(fits, right[t], groups[t], behind, out[t, DISTANCE])
         for c in range(n):
             fits[c] = shown[c] == m
-        settle(fits, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, out[t, STRUCTURE])
+        settle(fits, right[t], groups[t], behind, out[t, STRUCTURE])
         for c in range(n):
             fits[c] = agree[c] == m
-        settle(fits, right[t], groups[t], users, pair_indptr, pair_groups, pair_users, out[t, LABEL])
+        settle(fits, right[t], groups[t], behind, out[t, LABEL])
         for rule in range(DISTANCE, LABEL + 1):
             out[t, rule, STANDS_OUT] = 1.0 if out[t, rule, TIES] == 1 else 0.0

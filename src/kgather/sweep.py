@@ -134,7 +134,11 @@ def sweep(
     rows = []
     for done, (method, k) in enumerate(pairs):
         report("releases", done, len(pairs))
-        rows.append(_row(inputs, method, k, load_options, assignments, seed, membership=membership))
+        try:
+            row = _measured(inputs, method, k, load_options, assignments, seed, membership=membership)
+        except (InputError, PromiseError) as error:
+            row = SweepRow(method, k, refused=" ".join(str(error).split()))
+        rows.append(row)
     report("releases", len(pairs), len(pairs))
     if all(row.refused for row in rows):
         told = "\n".join(dict.fromkeys(row.refused for row in rows if row.refused))
@@ -209,22 +213,6 @@ def _checked(methods: Sequence[str], ks: Sequence[int], assignments: Sequence[st
             msg = f"--set {name}: a sweep sets it itself. Use --{'methods' if name == 'method' else name}."
             raise InputError(msg)
     return settings
-
-
-def _row(
-    inputs: Sequence[str],
-    method: str,
-    k: int,
-    load_options: LoadOptions,
-    assignments: Sequence[str],
-    seed: int,
-    *,
-    membership: bool,
-) -> SweepRow:
-    try:
-        return _measured(inputs, method, k, load_options, assignments, seed, membership=membership)
-    except (InputError, PromiseError) as error:
-        return SweepRow(method, k, refused=" ".join(str(error).split()))
 
 
 def _measured(

@@ -26,7 +26,7 @@ from kgather.attacks.telling import People, fold
 from kgather.errors import InputError
 from kgather.udfs.folding import trace_scores
 from kgather.udfs.posterior import judge_folded
-from kgather.udfs.scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, mean_gap
+from kgather.udfs.scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, Behind, mean_gap
 
 N = None
 # Six users in three groups of two; the groups show means.
@@ -355,10 +355,10 @@ def test_folding_weighs_directions_as_the_covariance_says() -> None:
     items, ratings = np.array([[0, 2, 5]], dtype=np.int32), np.array([[4.0, 2.0, 5.0]], dtype=np.float32)
     users = np.array([3, 1, 4, 1, 5], dtype=np.int64)
     out = np.zeros((1, 5))
-    pairs = (np.arange(6, dtype=np.int64), np.arange(5, dtype=np.int32), users)
+    behind = Behind(users, np.arange(6, dtype=np.int64), np.arange(5, dtype=np.int32), users)
     judge_folded(
         np.full(6, 3.0), axes, places, items, ratings, 0.8, 0.2,
-        np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32), users, *pairs, out, 0, 1,
+        np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int32), behind, out, 0, 1,
     )  # fmt: skip
     own = axes[items[0]]
     inverse = np.linalg.inv(0.8 * np.eye(3) + 0.2 * own @ own.T)

@@ -1,6 +1,8 @@
 """The made-up database and its policy as files."""
 
+import random
 import shutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -8,6 +10,8 @@ from tempfile import mkdtemp
 import duckdb
 import yaml
 from guard_data import POLICY, build
+
+_ITEMS = ("warcross", "joy_ride", "egomaniac", "pachinko", "geekerella")
 
 
 @cache
@@ -31,3 +35,19 @@ def truth(folder: Path, sql: str) -> list[tuple[object, ...]]:
     """What the database itself answers."""
     with duckdb.connect(folder / "fixture.duckdb", read_only=True) as connection:
         return connection.sql(sql).fetchall()
+
+
+def statements(seed: int) -> Iterator[str]:
+    """Statements of which most cut atoms."""
+    draw = random.Random(seed)
+    while True:
+        item, other = draw.sample(_ITEMS, 2)
+        sign = draw.choice(("AND", "OR"))
+        where = f"{item} >= {draw.randint(1, 5)} {sign} {other} <= {draw.randint(1, 5)}"
+        yield draw.choice(
+            (
+                f"SELECT COUNT(*) AS n FROM ratings_wide WHERE {where}",
+                f"SELECT AVG(salary) AS n FROM ratings_wide WHERE {where}",
+                f"SELECT COUNT(*) AS n FROM ratings WHERE item_id = {draw.randint(1, 5)} AND rating >= 4",
+            )
+        )

@@ -1,54 +1,24 @@
 """Kills a server while it answers, again and again, and compares its ledger with that of an undisturbed guard."""
 
 import json
-import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import psycopg
-from server_process import PASSWORDS, Server, write_server_files
+from guard_files import statements
+from server_process import Server, postgres, write_server_files
 
 from kgather.guard.guard import Guard
 from kgather.guard.ledger import Ledger
 from kgather.guard.refused import Refused
 
 KEY = "0123456789abcdef-kills"
-_ITEMS = ("warcross", "joy_ride", "egomaniac", "pachinko", "geekerella")
 _NOISE = ("SELECT salary FROM ratings_wide", "SELECT COUNT(*) FROM nothing", "SELEC")
-
-
-def statements(seed: int) -> Iterator[str]:
-    """Statements of which most cut atoms."""
-    draw = random.Random(seed)
-    while True:
-        item, other = draw.sample(_ITEMS, 2)
-        sign = draw.choice(("AND", "OR"))
-        where = f"{item} >= {draw.randint(1, 5)} {sign} {other} <= {draw.randint(1, 5)}"
-        yield draw.choice(
-            (
-                f"SELECT COUNT(*) AS n FROM ratings_wide WHERE {where}",
-                f"SELECT AVG(salary) AS n FROM ratings_wide WHERE {where}",
-                f"SELECT COUNT(*) AS n FROM ratings WHERE item_id = {draw.randint(1, 5)} AND rating >= 4",
-            )
-        )
-
-
-def connect(server: Server, name: str = "analyst") -> psycopg.Connection:
-    return psycopg.connect(
-        host="127.0.0.1",
-        port=server.port,
-        user=name,
-        password=PASSWORDS[name],
-        dbname="kgather",
-        sslmode="disable",
-        autocommit=True,
-        connect_timeout=30,
-    )
 
 
 class Killing:
@@ -65,7 +35,7 @@ class Killing:
     def round(self, seconds: float) -> None:
         """Start, ask until a kill after `seconds`, and start again; nothing that was told may be forgotten."""
         server = self.start(folder=self.folder, env={"KGATHER_GUARD_KEY": KEY})
-        with connect(server) as connection:
+        with postgres(server) as connection:
             if self.in_flight is not None:
                 # It may have been decided, and not told. Asked first, it is decided in its place either way.
                 self._ask(connection, self.in_flight)
@@ -101,7 +71,7 @@ class Killing:
         self.told += 1
 
     def _noise(self, server: Server) -> None:
-        with suppress(psycopg.OperationalError), connect(server, "other") as connection:
+        with suppress(psycopg.OperationalError), postgres(server, "other") as connection:
             while server.process.poll() is None:
                 for sql in _NOISE:
                     try:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from guard_files import write_files
 
 from kgather.server import users
@@ -27,6 +28,19 @@ def write_server_files(folder: Path, **changes: object) -> Path:
     for name, password in PASSWORDS.items():
         users.add(folder / "users.scram", name, password)
     return folder
+
+
+def postgres(server: "Server", name: str = "analyst", **options: object) -> psycopg.Connection:
+    """A connection of psycopg's."""
+    given = {"host": "127.0.0.1", "sslmode": "disable", "connect_timeout": 30, **options}
+    return psycopg.connect(
+        port=server.port,
+        user=name,
+        password=PASSWORDS[name],
+        dbname="kgather",
+        autocommit=True,
+        **given,
+    )
 
 
 class Server:

@@ -13,9 +13,8 @@ import pytest
 import yaml
 from flight_clients import Raw
 from guard_files import truth
-from kills import connect
 from load import Load, resident, settled
-from server_process import PASSWORDS, Server, write_server_files
+from server_process import PASSWORDS, Server, postgres, write_server_files
 from test_serve import metric
 
 from kgather.guard.ledger import Ledger
@@ -59,14 +58,14 @@ def test_thirty_connections(start: Callable[..., Server], tmp_path: Path) -> Non
 
 def test_more_connections_than_allowed_are_turned_away(start: Callable[..., Server]) -> None:
     server = start("--max-connections", 3)
-    kept = [connect(server) for _ in range(3)]
+    kept = [postgres(server) for _ in range(3)]
     with pytest.raises(psycopg.OperationalError, match="connections"):
-        connect(server)
+        postgres(server)
     kept.pop().close()
     until = time.monotonic() + 10
     while True:
         try:
-            connect(server).close()
+            postgres(server).close()
             break
         except psycopg.OperationalError:
             assert time.monotonic() < until
@@ -103,7 +102,7 @@ def test_no_race_gets_both_halves(start: Callable[..., Server], tmp_path: Path) 
         name = ("analyst", "other")[half]
         try:
             raw = Raw(server.flight_port, name) if over_flight else None
-            with connect(server, name) as connection:
+            with postgres(server, name) as connection:
                 barrier.wait(60)
                 for at, pair in enumerate(pairs if number % 3 else pairs[::-1]):
                     if raw is not None:

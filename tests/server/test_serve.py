@@ -18,7 +18,7 @@ import psycopg
 import pyarrow.flight as flight
 import pytest
 from flight_clients import Raw, ask, connected
-from server_process import KGATHER, PASSWORDS, Server, write_certificate, write_server_files
+from server_process import KGATHER, PASSWORDS, Server, postgres, write_certificate, write_server_files
 
 from kgather.guard.guard import Guard
 from kgather.server import users
@@ -35,19 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.wait_until_ready()
     yield server
     server.kill()
-
-
-def postgres(server: Server, name: str = "analyst", **options: object) -> psycopg.Connection:
-    given = {"sslmode": "disable", "connect_timeout": 10, **options}
-    return psycopg.connect(
-        host="127.0.0.1",
-        port=server.port,
-        user=name,
-        password=PASSWORDS[name],
-        dbname="kgather",
-        autocommit=True,
-        **given,
-    )
 
 
 def scrape(server: Server, path: str = "metrics") -> str:
@@ -300,19 +287,8 @@ def test_tls_on_both_wires_and_metrics(start: Callable[..., Server], tmp_path: P
         *("--host", "0.0.0.0", "--metrics-host", "0.0.0.0", "--metrics-port", 0),
         *("--tls-certificate", certificate, "--tls-key", key),
     )
-    with (
-        postgres(server, sslmode="verify-full", sslrootcert=str(certificate), host="localhost")
-        if False
-        else psycopg.connect(
-            host="localhost",
-            port=server.port,
-            user="analyst",
-            password=PASSWORDS["analyst"],
-            dbname="kgather",
-            sslmode="verify-full",
-            sslrootcert=str(certificate),
-        ) as connection
-    ):
+    checked = {"sslmode": "verify-full", "sslrootcert": str(certificate), "host": "localhost"}
+    with postgres(server, **checked) as connection:
         rows = connection.execute(BY_CITY).fetchall()
     assert len(rows) >= 3
     root = certificate.read_text()

@@ -15,6 +15,7 @@ from kgather.evaluation.candidates import ShownCells
 from kgather.evaluation.evidence import Evidence
 from kgather.udfs.known_ratings import count_raters
 from kgather.udfs.rated_cells import most_frequent
+from kgather.udfs.scoring import Behind
 from kgather.udfs.workers import run
 
 PIECE_BYTES = 1 << 27
@@ -25,18 +26,14 @@ PIECE_BYTES = 1 << 27
 class Attacked:
     """Evidence with its candidates put into classes of look-alikes.
 
-    classes int32[n_candidates]: the class of each candidate. faces int64[c]: one candidate of each class. users
-    int64[c]: how many users look like it. pair_indptr int64[c + 1], pair_groups int32, pair_users int64: the groups
-    these are of, and how many of each. raters int64[n_items]: in the original.
+    classes int32[n_candidates]: the class of each candidate. faces int64[c]: one candidate of each class. behind: the
+    users who look like it, and their groups. raters int64[n_items]: in the original.
     """
 
     evidence: Evidence
     classes: np.ndarray
     faces: np.ndarray
-    users: np.ndarray
-    pair_indptr: np.ndarray
-    pair_groups: np.ndarray
-    pair_users: np.ndarray
+    behind: Behind
     raters: np.ndarray
 
     @classmethod
@@ -54,12 +51,19 @@ class Attacked:
             evidence=evidence,
             classes=classes,
             faces=faces.astype(np.int64),
-            users=np.bincount(classes, weights=evidence.shown.sizes, minlength=len(faces)).astype(np.int64),
-            pair_indptr=indptr.astype(np.int64),
-            pair_groups=np.ascontiguousarray(pairs[:, 1], dtype=np.int32),
-            pair_users=counts.astype(np.int64),
+            behind=Behind(
+                users=np.bincount(classes, weights=evidence.shown.sizes, minlength=len(faces)).astype(np.int64),
+                pair_indptr=indptr.astype(np.int64),
+                pair_groups=np.ascontiguousarray(pairs[:, 1], dtype=np.int32),
+                pair_users=counts.astype(np.int64),
+            ),
             raters=count_raters(evidence.original.items, evidence.original.n_items),
         )
+
+    @property
+    def users(self) -> np.ndarray:
+        """How many users look like each class, int64[c]."""
+        return self.behind.users
 
     @property
     def n_classes(self) -> int:

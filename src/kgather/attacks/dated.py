@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from kgather.attacks.attacked import Attacked, in_threads
+from kgather.attacks.attacked import Attacked
 from kgather.attacks.auxiliary import Known
-from kgather.attacks.guesses import Guesses, pieces
+from kgather.attacks.guesses import Kernel, Piece, look
 from kgather.attacks.posterior import Posterior
 from kgather.attacks.results import AttackResult
 from kgather.attacks.scoring import ECCENTRICITY
@@ -41,28 +41,22 @@ def dated_on_original(plain: Attacked, known: Known, *, seed: int = 0, threads: 
     for t, user in enumerate(known.users):
         start, end = original.indptr[user], original.indptr[user + 1]
         entries[t] = start + np.searchsorted(original.items[start:end], known.items[t])
-    found = np.zeros((len(known.users), 1, 5))
-    for start, end, items in pieces(known.items, plain.items_at_once):
-        shown, shown_days = plain.columns(items)
-        look = partial(
+
+    def judge(piece: Piece) -> Kernel:
+        return partial(
             judge_dated,
-            shown,
-            shown_days,
-            np.searchsorted(items, known.items[start:end]).astype(np.int32),
-            known.ratings[start:end],
-            days[entries[start:end]],
-            plain.weights[items],
+            piece.low,
+            piece.high,
+            piece.places,
+            piece.ratings,
+            days[entries[piece.targets]],
+            plain.weights[piece.items],
             plain.unit,
-            plain.right(known.users[start:end]),
-            plain.groups(known.users[start:end]),
-            plain.users,
-            plain.pair_indptr,
-            plain.pair_groups,
-            plain.pair_users,
-            found[start:end, 0],
+            *piece.truth,
+            piece.found[:, 0],
         )
-        in_threads(look, end - start, threads)
-    guesses = Guesses(plain, known, found)
+
+    guesses = look(plain, known, 1, judge, threads)
     return guesses.result("dated", _said(known), 0, seed, guesses.stands_out(0) >= ECCENTRICITY)
 
 

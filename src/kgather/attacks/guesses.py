@@ -1,6 +1,6 @@
 """Looks for every target among all candidates, once, by all rules that start from a few known ratings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,7 +9,10 @@ import numpy as np
 from kgather.attacks.attacked import Attacked, in_threads
 from kgather.attacks.auxiliary import Known
 from kgather.attacks.results import AttackResult, Rate
-from kgather.udfs.scoring import BEST, GROUP, RIGHT, STANDS_OUT, TIES, fit_candidates
+from kgather.udfs.scoring import BEST, GROUP, RIGHT, STANDS_OUT, TIES, Behind, fit_candidates
+
+Kernel = Callable[[int, int], object]
+Truth = tuple[np.ndarray, np.ndarray, Behind]
 
 
 @dataclass(frozen=True)
@@ -81,30 +84,67 @@ def guess(attacked: Attacked, known: Known, *, tolerance: float | None = None, t
 
     O(t m c) for t targets, m known ratings and c classes, with some 128 MB for what the classes show of some items.
     """
-    found = np.zeros((len(known.users), 4, 5))
-    right, groups = attacked.right(known.users), attacked.groups(known.users)
-    for start, end, items in pieces(known.items, attacked.items_at_once):
-        low, high = attacked.columns(items)
-        places = np.searchsorted(items, known.items[start:end]).astype(np.int32)
-        look = partial(
+
+    def fit(piece: Piece) -> Kernel:
+        return partial(
             fit_candidates,
-            low,
-            high,
-            places,
-            known.ratings[start:end],
-            attacked.weights[items],
+            piece.low,
+            piece.high,
+            piece.places,
+            piece.ratings,
+            attacked.weights[piece.items],
             attacked.unit,
             attacked.width,
             attacked.step if tolerance is None else tolerance,
-            right[start:end],
-            groups[start:end],
-            attacked.users,
-            attacked.pair_indptr,
-            attacked.pair_groups,
-            attacked.pair_users,
+            *piece.truth,
+            piece.found,
+        )
+
+    return look(attacked, known, 4, fit, threads)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some targets t, and what classes show of the items known of them.
+
+    items int[i]; low, high float32[i, c]; places int32[t, m]: rows of these; ratings float32[t, m]. truth: the targets'
+    classes and groups, int32[t], and who is behind classes. found float64[t, rules, 5]: to be written.
+    """
+
+    targets: slice
+    items: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    places: np.ndarray
+    ratings: np.ndarray
+    truth: Truth
+    found: np.ndarray
+
+
+def truth_of(attacked: Attacked, users: np.ndarray) -> Truth:
+    """What kernels compare guesses of users with: their classes and groups, int32, and who is behind classes."""
+    return attacked.right(users), attacked.groups(users), attacked.behind
+
+
+def look(
+    attacked: Attacked, known: Known, rules: int, kernel: Callable[[Piece], Kernel], threads: int | None
+) -> Guesses:
+    """Look for all targets, so many at a time that what classes show of their items fits into memory.
+
+    kernel: makes, of a piece, what looks for its targets start..end.
+    """
+    found = np.zeros((len(known.users), rules, 5))
+    for start, end, items in pieces(known.items, attacked.items_at_once):
+        piece = Piece(
+            slice(start, end),
+            items,
+            *attacked.columns(items),
+            np.searchsorted(items, known.items[start:end]).astype(np.int32),
+            known.ratings[start:end],
+            truth_of(attacked, known.users[start:end]),
             found[start:end],
         )
-        in_threads(look, end - start, threads)
+        in_threads(kernel(piece), end - start, threads)
     return Guesses(attacked, known, found)
 
 

@@ -87,13 +87,14 @@ def _link(
             row_norms += np.einsum("ij,ij->j", columns, columns, dtype=np.float64)
             add = partial(add_products, original.indptr, original.items, values, block, first, columns, products)
             in_threads(add, len(block), threads)
-        pairs = (attacked.pair_indptr, attacked.pair_groups, attacked.pair_users)
         if there:
             into = found[start : start + at_once]
-            compare = partial(nearest_rows, products, norms, row_norms, right, groups, attacked.users, *pairs, into)
+            compare = partial(nearest_rows, products, norms, row_norms, right, groups, attacked.behind, into)
             in_threads(compare, len(block), threads)
         if back:
-            nearest_users(products, norms, row_norms, right, groups, *pairs, rows.astype(np.int32), nearest, tied)
+            nearest_users(
+                products, norms, row_norms, right, groups, attacked.behind, rows.astype(np.int32), nearest, tied
+            )
     return (
         _there(attacked, users, found, seed) if there else None,
         _back(attacked, rows, tied, seed) if back else None,

@@ -12,7 +12,7 @@ import numpy as np
 
 from kgather.attacks.attacked import Attacked, in_threads
 from kgather.attacks.auxiliary import Knowledge, Known, draw
-from kgather.attacks.guesses import Guesses, pieces
+from kgather.attacks.guesses import Guesses, Kernel, Piece, look, truth_of
 from kgather.attacks.profiles import Profiles, profiles_of, rank_of
 from kgather.attacks.public import OWN_MODEL, only, public_half
 from kgather.attacks.results import AttackResult
@@ -31,9 +31,6 @@ _OWN = 0.5  # how likely a shown value that is a rating of the scale is the targ
 _MANY = 0.1
 _CHECKED = 1 << 22  # cells
 _PIECE = 1 << 22  # ratings
-
-
-_Truth = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Posterior:
@@ -55,45 +52,43 @@ class Posterior:
 
     def guess(self, known: Known) -> Guesses:
         """Find the likeliest class of each target by the ratings known; there is one rule, 0."""
-        attacked, evidence = self.attacked, self.attacked.evidence
-        found = np.zeros((len(known.users), 1, 5))
-        for start, end, items in pieces(known.items, attacked.items_at_once):
-            low, high = attacked.columns(items)
-            look = partial(
+        attacked = self.attacked
+
+        def judge(piece: Piece) -> Kernel:
+            return partial(
                 judge_ratings,
-                low,
-                high,
-                np.searchsorted(items, known.items[start:end]).astype(np.int32),
-                known.ratings[start:end],
-                _AROUND * self.variances[items],
-                evidence.scale.low,
+                piece.low,
+                piece.high,
+                piece.places,
+                piece.ratings,
+                _AROUND * self.variances[piece.items],
+                attacked.evidence.scale.low,
                 attacked.step,
                 self.own,
-                *self._truth(known.users[start:end]),
-                found[start:end, 0],
+                *piece.truth,
+                piece.found[:, 0],
             )
-            in_threads(look, end - start, self.threads)
-        return Guesses(attacked, known, found)
+
+        return look(attacked, known, 1, judge, self.threads)
 
     def items(self, known: Known, *, seed: int = 0) -> AttackResult:
         """Look for people by which items they rated, knowing no rating."""
         attacked, means = self.attacked, self.profiles.means
-        found = np.zeros((len(known.users), 1, 5))
-        for start, end, items in pieces(known.items, attacked.items_at_once):
-            low, high = attacked.columns(items)
-            look = partial(
+
+        def judge(piece: Piece) -> Kernel:
+            return partial(
                 judge_items,
-                low,
-                high,
-                np.searchsorted(items, known.items[start:end]).astype(np.int32),
-                means[items],
+                piece.low,
+                piece.high,
+                piece.places,
+                means[piece.items],
                 attacked.unit,
                 self._logarithms(),
-                *self._truth(known.users[start:end]),
-                found[start:end, 0],
+                *piece.truth,
+                piece.found[:, 0],
             )
-            in_threads(look, end - start, self.threads)
-        return _told("items", known.knowledge.items, Guesses(attacked, known, found), seed)
+
+        return _told("items", known.knowledge.items, look(attacked, known, 1, judge, self.threads), seed)
 
     def folded(self, known: Known, *, seed: int = 0) -> AttackResult:
         """Fold people into the item vectors of the release, or those of its cells, and compare whole profiles."""
@@ -121,7 +116,7 @@ class Posterior:
         flat = profiles.axes.shape[1] == 0
         axes = np.zeros((len(profiles.axes), 1)) if flat else np.ascontiguousarray(profiles.axes)
         places = np.zeros((len(profiles.places), 1)) if flat else np.ascontiguousarray(profiles.places)
-        look = partial(
+        judge = partial(
             judge_folded,
             profiles.means,
             axes,
@@ -130,10 +125,10 @@ class Posterior:
             known.ratings,
             _AROUND * self.variance,
             _SPREAD,
-            *self._truth(known.users),
+            *truth_of(self.attacked, known.users),
             found[:, 0],
         )
-        in_threads(look, len(known.users), self.threads)
+        in_threads(judge, len(known.users), self.threads)
         return _told(attack, said, Guesses(self.attacked, known, found), seed)
 
     def _as_seen_by(self, original: RatingMatrix, public: np.ndarray, seed: int) -> Profiles:
@@ -171,17 +166,6 @@ class Posterior:
                 in_threads(add, len(totals), self.threads)
             self._totals = np.log(np.maximum(totals / max(raters.sum(), 1.0), 1e-300))
         return self._totals
-
-    def _truth(self, users: np.ndarray) -> _Truth:
-        attacked = self.attacked
-        return (
-            attacked.right(users),
-            attacked.groups(users),
-            attacked.users,
-            attacked.pair_indptr,
-            attacked.pair_groups,
-            attacked.pair_users,
-        )
 
 
 def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:

@@ -4,20 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from kgather.udfs.als import FOR_FIT
 from kgather.udfs.hashing import seed64
 from kgather.udfs.known_ratings import order_users
 from kgather.udfs.matrix import RatingMatrix
 
 # Who wants to predict well, and has nobody to protect, learns a model that fits.
-OWN_MODEL: dict[str, Any] = {
-    "rank": 10,
-    "regularization": 1.0,
-    "count_power": 0.5,
-    "rare_items": 0.0,
-    "level_regularization": 0.5,
-    "item_level_regularization": 0.5,
-    "influence": 0.0,
-}
+OWN_MODEL: dict[str, Any] = {"rank": 10, **FOR_FIT}
 
 _PUBLIC = 5_000_000  # ratings at most
 

@@ -171,25 +171,29 @@ class Partition:
         of_mixed[new] = pieces.atom
         parts = np.ones(self.n_atoms, dtype=np.int64)
         parts[mixed] = np.bincount(of_mixed, minlength=len(mixed))
-        old_of = np.repeat(np.arange(self.n_atoms), parts)
-        start = np.cumsum(parts) - parts
-        first = np.cumsum(parts[mixed]) - parts[mixed]
-        number = start[mixed[of_mixed]] + np.arange(count) - first[of_mixed]
-        atom = start.astype(np.int32)[self.atom]
-        of_row = number[new[pieces.of_row]]
+        # Atoms are numbered in the order of their names, as they are when the partition is read again: those that stay,
+        # then the new ones, which have the next free names.
+        stays, cut = np.flatnonzero(parts == 1), np.flatnonzero(parts > 1)
+        old_of = np.concatenate([stays, np.repeat(cut, parts[cut])])
+        fresh = np.arange(len(old_of) - len(stays))
+        names = np.concatenate([self.names[stays], self.next_name + fresh])
+        number = np.full(self.n_atoms, -1, dtype=np.int32)
+        number[stays] = np.arange(len(stays))
+        place = parts[mixed[of_mixed]] > 1
+        number_of_new = np.where(place, len(stays) + np.cumsum(place) - 1, number[mixed[of_mixed]])
+        atom = number[self.atom]
+        of_row = number_of_new[new[pieces.of_row]]
         atom[spread.rows] = of_row
-        cut = parts[old_of] > 1
-        names = self.names[old_of]
-        names[cut] = self.next_name + np.arange(int(cut.sum()))
-        finer = replace(self, atom=atom, names=names, next_name=self.next_name + int(cut.sum()), clusters={})
-        touched = np.flatnonzero(parts > 1)
-        # New atoms are numbered in the order of the old ones: rows change places inside of these only.
-        order = self.order.copy()
-        order[spread.places] = spread.rows[np.argsort(of_row, kind="stable")]
+        moves = of_row >= len(stays)
+        last = spread.rows[moves][np.argsort(of_row[moves], kind="stable")]
+        kept = np.ones(len(self.atom), dtype=bool)
+        kept[spread.places[moves]] = False
+        order = np.concatenate([self.order[kept], last])
+        finer = replace(self, atom=atom, names=names, next_name=self.next_name + len(fresh), clusters={})
         finer = replace(
             finer,
             clusters={
-                name: finer._separated(label[old_of], columns[name], k, np.unique(label[touched]))
+                name: finer._separated(label[old_of], columns[name], k, np.unique(label[cut]))
                 for name, label in self.clusters.items()
             },
         )

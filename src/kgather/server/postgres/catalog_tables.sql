@@ -247,15 +247,7 @@ create table kg_pg.pg_stat_ssl (
   pid integer, ssl boolean, version varchar, cipher varchar, bits integer, client_dn varchar, client_serial varchar,
   issuer_dn varchar
 );
-create table kg_pg.pg_stat_user_tables (
-  relid uinteger, schemaname varchar, relname varchar, seq_scan bigint, last_seq_scan timestamp, seq_tup_read
-  bigint, idx_scan bigint, last_idx_scan timestamp, idx_tup_fetch bigint, n_tup_ins bigint, n_tup_upd bigint,
-  n_tup_del bigint, n_tup_hot_upd bigint, n_tup_newpage_upd bigint, n_live_tup bigint, n_dead_tup bigint,
-  n_mod_since_analyze bigint, n_ins_since_vacuum bigint, last_vacuum timestamp, last_autovacuum timestamp,
-  last_analyze timestamp, last_autoanalyze timestamp, vacuum_count bigint, autovacuum_count bigint, analyze_count
-  bigint, autoanalyze_count bigint, total_vacuum_time double, total_autovacuum_time double, total_analyze_time
-  double, total_autoanalyze_time double
-);
+create table kg_pg.pg_stat_user_tables as from kg_pg.pg_stat_all_tables;
 create table kg_pg.pg_statistic_ext (
   oid uinteger, stxrelid uinteger, stxname varchar, stxnamespace uinteger, stxowner uinteger, stxkeys smallint[],
   stxstattarget smallint, stxkind varchar[], stxexprs varchar
