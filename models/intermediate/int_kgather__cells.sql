@@ -1,16 +1,12 @@
 {% set top_items = kgather.top_items() | trim -%}
 {% set best_items = kgather.best_items() | trim -%}
 {% set popular_items = kgather.popular_items() | trim -%}
-{#- Noise is drawn once. -#}
-{{ config(materialized="table" if popular_items else "view", enabled=kgather.has_cells()) }}
+{#- Noise is drawn, and the best are chosen, once. -#}
+{{ config(materialized="table" if popular_items or best_items else "view", enabled=kgather.has_cells()) }}
 -- Which cells of groups x items the release shows, but for those that are added for the diversity of items.
 {% if kgather.homogenize() == "pure" or var("cells") == "rated" -%}
 select cells.group_id, cells.item_id
-from {{ ref("int_kgather__rated_cells") }} as cells
-{% if top_items %}semi join {{ kgather.most_rated(top_items) }} as items using (item_id){% endif %}
-{% if kgather.homogenize() == "pure" and var("single_rater") == "drop" -%}
-where cells.raters > 1
-{%- endif %}
+from {{ kgather.shown_rated_cells() }}
 {%- elif best_items -%}
 -- By prediction alone: what its members rated does not say what a group shows.
 select group_id, item_id

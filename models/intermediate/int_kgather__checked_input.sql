@@ -1,6 +1,9 @@
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
 {% set rows = "users" if kgather.homogenize() == "noise" else "greatest(users // " ~ var("k") ~ ", 1)" %}
-{% set cells = "items * " ~ rows %}
+{% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
+{% set cells = ("least(items, " ~ chosen ~ ")" if chosen else "items") ~ " * " ~ rows %}
+{#- What members rated is never more than the ratings. -#}
+{% set bounded = kgather.homogenize() in ("pure", "interval", "none") or var("cells") in ("low_rank", "rated") %}
 with counts as (
   select
     (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
@@ -57,12 +60,12 @@ select
         'kgather refuses the input: ' || repeated_attributes || ' users occur twice in {{ var("user_attributes") }}. '
         || 'Give one row for each user.'
       )
-    {% if kgather.homogenize() not in ("pure", "interval", "none") and var("cells") | string in ("all", "rated") -%}
+    {% if not bounded -%}
     when {{ cells }} > {{ var("max_cells") }}
       then error(
         'kgather refuses the input: the release could have ' || {{ cells }} || ' cells, more than max_cells = '
-        || '{{ var("max_cells") }}. {{ "Release the vectors instead (cells: low_rank), fewer" if kgather.homogenize() == "predicted" else "Release fewer" }} items '
-        || '(cells: top N), or raise max_cells.'
+        || '{{ var("max_cells") }}. Release {{ "the vectors instead (cells: low_rank), " if kgather.homogenize() == "predicted" }}what members '
+        || 'rated (cells: rated) or fewer items (cells: top N), or raise max_cells.'
       )
     {%- endif %}
     else read_rows

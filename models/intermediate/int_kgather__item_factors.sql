@@ -3,7 +3,7 @@
 select
   items.item_id,
   factors.level,
-  cast(factors.factor as float[{{ var("rank") }}]) as factor,
+  factors.factor,
   items.raters
 from {{ ref("int_kgather__factors") }} as factors
 join {{ ref("int_kgather__items") }} as items on factors.code = items.item_code

@@ -3,7 +3,7 @@
 select
   users.user_id,
   factors.level,
-  cast(factors.factor as float[{{ var("rank") }}]) as preference
+  factors.factor as preference
 from {{ ref("int_kgather__factors") }} as factors
 join {{ ref("int_kgather__users") }} as users on factors.code = users.user_code
 where factors.side = 'user'

@@ -136,10 +136,16 @@ checks as (
     {{ 0 if var("single_rater") == "drop" else "null" }},
     'exactly',
     (
-      select count(*)
-      from {{ cells }} as released
-      join {{ ref("int_kgather__rated_cells") }} as rated using (group_id, item_id)
-      where rated.raters = 1 and released.rating = rated.rating
+      select sum(shown)
+      from (
+        {% for slice in kgather.group_slices() -%}
+        {% if not loop.first %}union all{% endif %}
+        select count(*) as shown
+        from {{ cells }} as released
+        join {{ ref("int_kgather__rated_cells") }} as rated using (group_id, item_id)
+        where {{ slice }} and rated.raters = 1 and released.rating = rated.rating
+        {% endfor %}
+      )
     )
   {%- endif %}
 

@@ -3,7 +3,7 @@
 {% set form = kgather.homogenize() -%}
 {% set scale_relation = ref("int_kgather__scale") -%}  {#- named even while dbt parses, so that it is built before -#}
 -- The release: what every member of a group is shown to think of an item.
-with cells as (
+with cells as not materialized (
   {% if low_rank -%}
   {% set scale = run_query("select scale_min, scale_max from " ~ scale_relation).rows[0] if execute else [0, 1] -%}
   -- kg_cell in plain SQL: whoever opens the release needs neither macros nor the working database.
@@ -16,15 +16,11 @@ with cells as (
     ) as rating
   from {{ ref("kgather__group_vectors") }} as groups
   cross join {{ ref("kgather__item_vectors") }} as items
-  {%- elif form == "pure" -%}
-  select group_id, item_id, rating
-  from {{ ref("int_kgather__rated_cells") }}
-  semi join {{ ref("int_kgather__cells") }} using (group_id, item_id)
-  {% if var("single_rater") == "pad" -%}
-  where raters > 1
-  union all
-  select group_id, item_id, rating from {{ kgather.padded_cells(ref("int_kgather__single_rater_cells")) }}
-  {%- endif %}
+  {%- elif form == "pure" and var("single_rater") != "pad" -%}
+  select cells.group_id, cells.item_id, cells.rating
+  from {{ kgather.shown_rated_cells() }}
+  {%- elif kgather.pads_rated_cells() -%}
+  {{ kgather.padded_rated_cells(only_single_raters=form == "pure") }}
   {%- elif form == "microaggregated" and var("fill") == "median" -%}
   select group_id, item_id, rating
   from kg_microaggregate(
@@ -49,11 +45,17 @@ with cells as (
   {%- endif %}
 )
 
-select
-  cast(group_id as bigint) as group_id,
-  cast(item_id as {{ var("item_id_type") }}) as item_id,
-  cast(rating as double) as rating
-from cells
-{% if not low_rank -%}
-order by group_id, item_id
-{%- endif %}
+{% for slice in (["true"] if low_rank else kgather.group_slices()) -%}
+{% if not loop.first %}union all{% endif %}
+(
+  select
+    cast(group_id as bigint) as group_id,
+    cast(item_id as {{ var("item_id_type") }}) as item_id,
+    cast(rating as double) as rating
+  from cells
+  {% if not low_rank -%}
+  where {{ slice }}
+  order by group_id, item_id
+  {%- endif %}
+)
+{% endfor %}

@@ -24,3 +24,44 @@
 {% macro scale_median() -%}
   (select (scale_min + scale_max) / 2 from {{ ref("int_kgather__scale") }})
 {%- endmacro %}
+
+{#- Whether cells that members rated are shown padded: all of them, or those with one rater. -#}
+{% macro pads_rated_cells() %}
+  {% set padded = kgather.homogenize() == "padded" or (kgather.homogenize() == "microaggregated" and var("fill") == "prediction") %}
+  {{ return(
+    padded and var("cells") == "rated" or (kgather.homogenize() == "pure" and var("single_rater") == "pad")
+  ) }}
+{% endmacro %}
+
+{#- The cells of int_kgather__rated_cells that are shown, from which they are selected. -#}
+{% macro shown_rated_cells() -%}
+  {% set top_items = kgather.top_items() | trim -%}
+  {{ ref("int_kgather__rated_cells") }} as cells
+  {% if top_items %}semi join {{ kgather.most_rated(top_items) }} as items on cells.item_id = items.item_id{% endif %}
+  {% if kgather.homogenize() == "pure" and var("single_rater") == "drop" -%}
+  where cells.raters > 1
+  {%- endif %}
+{%- endmacro %}
+
+{#- The shown cells that members rated, padded, or with `only_single_raters` where the mean is one person's rating. -#}
+{% macro padded_rated_cells(only_single_raters=false) -%}
+  select
+    cells.group_id,
+    cells.item_id,
+    {% if only_single_raters %}case when cells.raters > 1 then cells.rating else {% endif -%}
+    kg_padded_cell(
+      kg_cell(
+        groups.level, groups.factor, factors.level, factors.factor, '-infinity'::double, 'infinity'::double
+      ),
+      cells.surprise, sizes.group_size, {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
+    )
+    {%- if only_single_raters %} end{% endif %} as rating
+  from (select cells.* from {{ kgather.shown_rated_cells() }}) as cells
+  join {{ ref("int_kgather__group_vectors") }} as groups on groups.group_id = cells.group_id
+  join {{ ref("int_kgather__item_factors") }} as factors on factors.item_id = cells.item_id
+  join (
+    select group_id, count(*) as group_size
+    from {{ ref("int_kgather__groups") }}
+    group by group_id
+  ) as sizes on sizes.group_id = cells.group_id
+{%- endmacro %}

@@ -16,17 +16,8 @@ create or replace macro kg_padded(
     group by group_id
   ),
   surprises as (
-    select
-      members.group_id,
-      ratings.item_id,
-      sum(
-        ratings.rating - users.level - items.level - list_inner_product(users.preference, items.factor)
-      ) as surprise
-    from query_table(p_ratings) as ratings
-    join query_table(p_groups) as members using (user_id)
-    join query_table(p_preferences) as users using (user_id)
-    join query_table(p_item_factors) as items using (item_id)
-    group by members.group_id, ratings.item_id
+    select group_id, item_id, surprise
+    from kg_rated_cells(p_ratings, p_groups, p_preferences, p_item_factors)
   ),
   predicted as (
     from kg_predicted(p_cells, p_group_vectors, p_item_factors, '-infinity'::double, 'infinity'::double)
@@ -34,9 +25,7 @@ create or replace macro kg_padded(
   select
     predicted.group_id,
     predicted.item_id,
-    least(
-      greatest(predicted.rating + coalesce(surprises.surprise, 0) / sizes.group_size, p_min), p_max
-    ) as rating
+    kg_padded_cell(predicted.rating, surprises.surprise, sizes.group_size, p_min, p_max) as rating
   from predicted
   join sizes using (group_id)
   left join surprises using (group_id, item_id);

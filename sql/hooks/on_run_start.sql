@@ -15,6 +15,8 @@
   {{ kgather.ddl__kg_predicted() }}
   {{ kgather.ddl__kg_best() }}
   {{ kgather.ddl__kg_popular() }}
+  {{ kgather.ddl__kg_rated_cells() }}
+  {{ kgather.ddl__kg_padded_cell() }}
   {{ kgather.ddl__kg_padded() }}
   {{ kgather.ddl__kg_microaggregate() }}
   {{ kgather.ddl__kg_generalize_sets() }}

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,9 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit) ->
     files = []
     for name, (order, file) in _RELATIONS.items():
         if name in tables:
-            con.execute(f"create table {name} as from marts.{name} order by {order}")
+            # Most marts have that order already, and sorting a large one again takes as long as all else here.
+            sort = "random()" in order or _any(con, unordered(f"marts.{name}", order.split(", ")))
+            con.execute(f"create table {name} as from marts.{name}{f' order by {order}' if sort else ''}")
             # In the order in which it was just written.
             con.execute(f"copy {name} to {literal(folder / file)} ({_PARQUET})")
             files.append(file)
@@ -190,6 +192,22 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit) ->
     from kgather.report import render
 
     (folder / REPORT).write_text(render(said), encoding="utf-8")
+
+
+def _any(con: duckdb.DuckDBPyConnection, count: str) -> bool:
+    [(rows,)] = con.sql(count).fetchall()
+    return bool(rows)
+
+
+def unordered(relation: str, order: Sequence[str]) -> str:
+    """Return a query for the number of rows that are less in the columns of `order` than the row before."""
+    before = ", ".join(f"lag({column}) over () as before_{place}" for place, column in enumerate(order))
+    first, *rest = (f"column_{place}" for place in range(len(order)))
+    columns = ", ".join(f"{column} as column_{place}" for place, column in enumerate(order))
+    falls = f"{first} < before_0"
+    for place, column in enumerate(rest, 1):
+        falls += f" or ({first} = before_0 and {column} < before_{place})"
+    return f"select count(*) from (select {columns}, {before} from {relation}) where {falls}"
 
 
 def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:

@@ -6,14 +6,14 @@ from the original as a whole.
 """
 
 import dataclasses
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from kgather.attacks.attacked import Attacked, in_threads
 from kgather.attacks.auxiliary import Knowledge, Known, draw
 from kgather.attacks.guesses import Guesses, Kernel, Piece, look, truth_of
-from kgather.attacks.profiles import Profiles, profiles_of, rank_of
+from kgather.attacks.profiles import Profiles, means_of, profiles_of, rank_of
 from kgather.attacks.public import OWN_MODEL, only, public_half
 from kgather.attacks.results import AttackResult
 from kgather.attacks.telling import axes_of_model
@@ -39,12 +39,20 @@ class Posterior:
     def __init__(self, attacked: Attacked, *, threads: int | None = None) -> None:
         self.attacked = attacked
         self.threads = threads
-        self.profiles = _classes_of(
-            attacked, profiles_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))
-        )
-        self.variance, self.variances = _variances(attacked, self.profiles.means)
+        self.means = means_of(attacked.evidence.shown)
+        self.variance, self.variances = _variances(attacked, self.means)
         self.own = _OWN if _on_scale(attacked) > _MANY else 0.0
-        self._totals: np.ndarray | None = None
+
+    @cached_property
+    def profiles(self) -> Profiles:
+        """The release taken apart, its rows those of classes of look-alikes rather than of candidates."""
+        attacked = self.attacked
+        found = profiles_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))
+        return dataclasses.replace(found, places=found.places[attacked.faces], shares=self._shares)
+
+    @property
+    def _shares(self) -> np.ndarray:
+        return self.attacked.users / max(self.attacked.users.sum(), 1)
 
     def ratings(self, known: Known, *, seed: int = 0) -> AttackResult:
         """Look for people by their ratings."""
@@ -73,7 +81,7 @@ class Posterior:
 
     def items(self, known: Known, *, seed: int = 0) -> AttackResult:
         """Look for people by which items they rated, knowing no rating."""
-        attacked, means = self.attacked, self.profiles.means
+        attacked, means = self.attacked, self.means
 
         def judge(piece: Piece) -> Kernel:
             return partial(
@@ -83,7 +91,7 @@ class Posterior:
                 piece.places,
                 means[piece.items],
                 attacked.unit,
-                self._logarithms(),
+                self._logarithms,
                 *piece.truth,
                 piece.found[:, 0],
             )
@@ -153,19 +161,18 @@ class Posterior:
             onto += gaps.T @ (axes[items] * weights[items][:, None]).astype(np.float32)
         within = (axes * weights[:, None]).T @ axes
         steady = 1e-6 * max(float(np.trace(within)), 1e-12) * np.eye(len(within))
-        return Profiles(means, axes, np.linalg.solve(within + steady, onto.T).T, self.profiles.shares, axes)
+        return Profiles(means, axes, np.linalg.solve(within + steady, onto.T).T, self._shares, axes)
 
+    @cached_property
     def _logarithms(self) -> np.ndarray:
-        if self._totals is None:
-            attacked, totals = self.attacked, np.zeros(self.attacked.n_classes)
-            raters = attacked.raters.astype(np.float64)
-            for first in range(0, len(raters), attacked.items_at_once):
-                items = np.arange(first, min(first + attacked.items_at_once, len(raters)))
-                low, high = attacked.columns(items)
-                add = partial(add_totals, low, high, raters[items], self.profiles.means[items], attacked.unit, totals)
-                in_threads(add, len(totals), self.threads)
-            self._totals = np.log(np.maximum(totals / max(raters.sum(), 1.0), 1e-300))
-        return self._totals
+        attacked, totals = self.attacked, np.zeros(self.attacked.n_classes)
+        raters = attacked.raters.astype(np.float64)
+        for first in range(0, len(raters), attacked.items_at_once):
+            items = np.arange(first, min(first + attacked.items_at_once, len(raters)))
+            low, high = attacked.columns(items)
+            add = partial(add_totals, low, high, raters[items], self.means[items], attacked.unit, totals)
+            in_threads(add, len(totals), self.threads)
+        return np.log(np.maximum(totals / max(raters.sum(), 1.0), 1e-300))
 
 
 def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:
@@ -173,12 +180,6 @@ def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:
     right = guesses.right(0)
     details = {"rightly_matched": float(np.mean(right * matched)) if len(matched) else 0.0}
     return guesses.result(attack, said, 0, seed, matched, details)
-
-
-def _classes_of(attacked: Attacked, profiles: Profiles) -> Profiles:
-    """The profiles of classes of look-alikes rather than of candidates."""
-    shares = attacked.users / max(attacked.users.sum(), 1)
-    return dataclasses.replace(profiles, places=profiles.places[attacked.faces], shares=shares)
 
 
 def _variances(attacked: Attacked, means: np.ndarray) -> tuple[float, np.ndarray]:

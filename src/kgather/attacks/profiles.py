@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kgather.evaluation.candidates import Candidates, ShownVectors
+from kgather.evaluation.candidates import Candidates, ShownCells, ShownVectors
 
 RANK = 11
 """Directions looked for in cells where the release does not tell how many there are."""
@@ -46,9 +46,9 @@ def profiles_of(shown: Candidates, rank: int = RANK) -> Profiles:
     """Take a release apart. O(what it shows x rank), with some 150 MB at a time."""
     sizes = np.asarray(shown.sizes, dtype=np.float64)
     shares = sizes / sizes.sum()
+    means = means_of(shown)
     if isinstance(shown, ShownVectors):
-        return _of_vectors(shown, shares)
-    means = _means(shown, shares)
+        return _of_vectors(shown, shares, means)
     n = len(shares)
     d = min(rank, n - 1, shown.n_items)
     if d < 1:
@@ -74,7 +74,26 @@ def profiles_of(shown: Candidates, rank: int = RANK) -> Profiles:
     return Profiles(means, axes, places, shares, _alike(axes))
 
 
-def _of_vectors(shown: ShownVectors, shares: np.ndarray) -> Profiles:
+def means_of(shown: Candidates) -> np.ndarray:
+    """What the average user is shown for each item, float64[m], NaN where nobody is shown anything. O(cells)."""
+    shares = np.asarray(shown.sizes, dtype=np.float64)
+    shares = shares / shares.sum()
+    if isinstance(shown, ShownVectors):
+        factors = np.column_stack([np.ones(shown.n_items), shown.item_factors]).astype(np.float64)
+        places = np.column_stack([shown.group_levels, shown.group_factors]).astype(np.float64)
+        return np.asarray(shown.item_levels.astype(np.float64) + factors @ (shares @ places))
+    assert isinstance(shown, ShownCells)
+    means = np.full(shown.n_items, np.nan)
+    for item in np.flatnonzero(np.diff(shown.indptr)):
+        cells = slice(shown.indptr[item], shown.indptr[item + 1])
+        weights = shares[shown.rows[cells]]
+        middle = (shown.low[cells].astype(np.float64) + shown.high[cells]) / 2
+        if (total := weights.sum()) > 0:
+            means[item] = weights @ middle / total
+    return means
+
+
+def _of_vectors(shown: ShownVectors, shares: np.ndarray, means: np.ndarray) -> Profiles:
     places = np.column_stack([shown.group_levels, shown.group_factors]).astype(np.float64)
     sides = np.column_stack([np.ones(shown.n_items), shown.item_factors]).astype(np.float64)
     middle = shares @ places
@@ -82,7 +101,6 @@ def _of_vectors(shown: ShownVectors, shares: np.ndarray) -> Profiles:
     spread, turned = np.linalg.eigh((gaps * shares[:, None]).T @ gaps)
     kept = spread > 1e-9 * max(spread[-1], 1e-12)
     roots, turned = np.sqrt(spread[kept]), turned[:, kept]
-    means = shown.item_levels.astype(np.float64) + sides @ middle
     vectors = _alike(np.where(np.isnan(means)[:, None], 0.0, shown.item_factors))
     return Profiles(means, (sides @ turned) * roots, (gaps @ turned) / roots, shares, vectors)
 
@@ -91,18 +109,6 @@ def _alike(vectors: np.ndarray) -> np.ndarray:
     """The same directions with mean square 1 each and uncorrelated, float64[m, r], without those that say nothing."""
     left, sizes, _ = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)
     return left[:, sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)] * np.sqrt(len(vectors))
-
-
-def _means(shown: Candidates, shares: np.ndarray) -> np.ndarray:
-    means = np.full(shown.n_items, np.nan)
-    for items in _chunks(shown):
-        low, high = shown.columns(items)
-        middle = (low.astype(np.float64) + high) / 2
-        seen = ~np.isnan(middle)
-        weight = seen @ shares
-        some = weight > 0
-        means[items[some]] = (np.nan_to_num(middle) @ shares)[some] / weight[some]
-    return means
 
 
 def _gaps(shown: Candidates, means: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from kgather.udfs.fingerprints import add_cell_hashes
 from kgather.udfs.matrix import RatingMatrix
 
 _CHUNK = 1 << 24  # cells looked at in one piece
@@ -72,10 +73,15 @@ class ShownCells(_Fingerprinted):
         )
 
     @classmethod
+    def from_matrix(cls, sizes: np.ndarray, shown: RatingMatrix) -> "ShownCells":
+        """What candidates show as ratings, a candidate in the place of a user. O(c)."""
+        indptr, rows, values = shown.transpose()
+        return cls(sizes, indptr, rows, values, values)
+
+    @classmethod
     def from_ratings(cls, ratings: RatingMatrix) -> "ShownCells":
         """The ratings themselves, every user a candidate: a release that hides nothing but names."""
-        indptr, users, values = ratings.transpose()
-        return cls(np.ones(ratings.n_users, dtype=np.int64), indptr, users, values, values)
+        return cls.from_matrix(np.ones(ratings.n_users, dtype=np.int64), ratings)
 
     @property
     def n_items(self) -> int:
@@ -93,11 +99,9 @@ class ShownCells(_Fingerprinted):
 
     def fingerprints(self) -> np.ndarray:
         """As `Candidates.fingerprints`: two sums of 64-bit hashes of the row's cells. O(c)."""
-        items = np.repeat(np.arange(self.n_items, dtype=np.uint64), np.diff(self.indptr))
-        bits = (self.low.view(np.uint32).astype(np.uint64) << np.uint64(32)) | self.high.view(np.uint32)
         sums = np.zeros((len(self.sizes), len(_SALTS)), dtype=np.uint64)
-        for column, salt in enumerate(_SALTS):
-            np.add.at(sums[:, column], self.rows, _mixed(_mixed(items + np.uint64(salt)) ^ bits))
+        low, high = self.low.view(np.uint32), self.high.view(np.uint32)
+        add_cell_hashes(self.indptr, self.rows, low, high, np.array(_SALTS, dtype=np.uint64), sums)
         return sums
 
 

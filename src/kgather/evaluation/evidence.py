@@ -14,6 +14,7 @@ from kgather.sql_text import identifier
 from kgather.udfs.matrix import RatingMatrix
 
 _BATCH_ROWS = 1 << 20
+_OTHER_RELEASE = "the working database belongs to another release: it has other groups or members."
 
 
 @dataclass(frozen=True)
@@ -153,13 +154,13 @@ def read_released(con: duckdb.DuckDBPyConnection, work: str, release: str) -> Re
         members, member_groups = _columns(
             con, f"select pseudonym, group_id from {release}.kgather__members order by pseudonym"
         )
-        rows = _rows_of_users(con, work, release, n_items)
+        rows = _rows_of_users(con, work, release, n_items, len(members))
         return Released(rows, group_ids, members.astype(str), _places(group_ids, member_groups))
     shown: Candidates
     if "kgather__group_vectors" in tables:
         shown = _vectors(con, work, release, n_items, (low, high), sizes)
     elif "kgather__ratings" in tables:
-        shown = _cells_of_groups(con, work, release, n_items, group_ids, sizes)
+        shown = _cells_of_groups(con, work, release, n_items, sizes)
     else:
         shown = _generalized(con, work, release, n_items, group_ids, sizes)
     return Released(shown, group_ids, None, None)
@@ -174,8 +175,7 @@ def _places(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """The places of the wanted among the names, which are in ascending order."""
     places = np.minimum(np.searchsorted(names, wanted), max(len(names) - 1, 0))
     if len(names) == 0 or not np.array_equal(names[places], wanted):
-        msg = "the working database belongs to another release: it has other groups or members."
-        raise InputError(msg)
+        raise InputError(_OTHER_RELEASE)
     return places.astype(np.int32)
 
 
@@ -184,27 +184,42 @@ def _coded(work: str, relation: str) -> str:
 
 
 def _cells_of_groups(
-    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, group_ids: np.ndarray, sizes: np.ndarray
+    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, sizes: np.ndarray
 ) -> ShownCells:
-    groups, items, ratings = _columns(
-        con, f"select group_id, item_code, rating from {_coded(work, f'{release}.kgather__ratings')}"
-    )
-    return ShownCells.from_cells(sizes, n_items, _places(group_ids, groups), items, ratings, ratings)
+    return _listed(con, work, f"{release}.kgather__ratings", f"{release}.kgather__groups", "group_id", n_items, sizes)
 
 
-def _rows_of_users(con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int) -> ShownCells:
-    rows, items, ratings = _columns(
-        con,
-        f"""
-        select place, item_code, rating
-        from {_coded(work, f"{release}.kgather__user_ratings")}
-        join (
-          select pseudonym, row_number() over (order by pseudonym) - 1 as place from {release}.kgather__members
-        ) using (pseudonym)
-        """,
+def _rows_of_users(con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, members: int) -> ShownCells:
+    names, sizes = f"{release}.kgather__members", np.ones(members, dtype=np.int64)
+    return _listed(con, work, f"{release}.kgather__user_ratings", names, "pseudonym", n_items, sizes)
+
+
+def _listed(
+    con: duckdb.DuckDBPyConnection, work: str, cells: str, names: str, key: str, n_items: int, sizes: np.ndarray
+) -> ShownCells:
+    """The cells of a relation; `names` has the candidates, of which `key` is the name, in ascending order."""
+    [(listed,)] = con.sql(f"select count(*) from {cells}").fetchall()
+    if not listed:
+        nothing = np.empty(0, dtype=np.int64)
+        return ShownCells.from_cells(sizes, n_items, nothing, nothing, nothing, nothing)
+    # A candidate stands in the place of a user.
+    shown = RatingMatrix.from_batches(
+        con.sql(
+            f"""
+            select place as user_code, item_code, rating
+            from {_coded(work, cells)}
+            join (
+              select {key}, cast(row_number() over (order by {key}) - 1 as integer) as place
+              from {names}
+            ) using ({key})
+            """
+        ).to_arrow_reader(_BATCH_ROWS),
+        len(sizes),
+        n_items,
     )
-    [(members,)] = con.sql(f"select count(*) from {release}.kgather__members").fetchall()
-    return ShownCells.from_cells(np.ones(members, dtype=np.int64), n_items, rows, items, ratings, ratings)
+    if shown.nnz != listed:
+        raise InputError(_OTHER_RELEASE)
+    return ShownCells.from_matrix(sizes, shown)
 
 
 def _vectors(

@@ -10,7 +10,7 @@ import duckdb
 
 from kgather.errors import InputError
 from kgather.methods import BY_LEVEL
-from kgather.release import AUDIT, DATABASE, FILES, REPORT, Check
+from kgather.release import AUDIT, DATABASE, FILES, REPORT, Check, unordered
 from kgather.sql_text import identifier, literal
 from kgather.verify import connection
 from kgather.verify.drawn_ids import UNLIKE_GROUP_IDS, UNLIKE_PSEUDONYMS
@@ -200,20 +200,11 @@ def _out_of_order(con: duckdb.DuckDBPyConnection, files: Sequence[str]) -> Check
     found, places = 0, []
     for name in filter(_ORDERS.__contains__, files):
         for place, relation in ((f"{name}.parquet", name), (f"kgather__{name}", f"release.kgather__{name}")):
-            [(rows,)] = con.sql(_unordered(relation, _ORDERS[name])).fetchall()
+            [(rows,)] = con.sql(unordered(relation, _ORDERS[name])).fetchall()
             found += rows
             places += [place] if rows else []
     told = f": {', '.join(places)}" if places else ""
     return Check(f"rows that are not in the order of their random ids{told}", 0, found, found == 0)
-
-
-def _unordered(relation: str, order: Sequence[str]) -> str:
-    before = ", ".join(f"lag({column}) over () as before_{column}" for column in order)
-    first, *rest = order
-    falls = f"{first} < before_{first}"
-    for column in rest:
-        falls += f" or ({first} = before_{first} and {column} < before_{column})"
-    return f"select count(*) from (select {', '.join(order)}, {before} from {relation}) where {falls}"
 
 
 def _foreign_columns(columns: Mapping[str, tuple[list[str], list[str]]]) -> list[str]:
