@@ -5,7 +5,8 @@
 The yardstick Y is the wall time of `select user_id % 75022 as g, item_id, avg(rating), count(*) from ratings group by
 all`, counted, with two threads and 8 GB, over the same Parquet file in the same run. Ratings are made up by
 make_ratings.py. The command runs in a process of its own; the memory of all its processes is watched from outside.
-Writes benchmarks/results/scale.{md,json}. Needs 2 GB of disk for 100 million ratings, in $KGATHER_SCRATCH or /tmp.
+After the sizes come the variants at the largest: other k, methods and forms, other orders of the rows, Netflix's text.
+Writes benchmarks/results/scale.{md,json}. Needs 12 GB of disk for 100 million ratings, in $KGATHER_SCRATCH or /tmp.
 """
 
 import argparse
@@ -20,14 +21,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import numpy as np
 from harness import Claim, Result
-from make_ratings import RATINGS, Shape, write_parquet
+from make_ratings import RATINGS, USERS, Shape, write_netflix, write_parquet
 from numba import njit
 
 from kgather.sql_text import literal
+from kgather.udfs import bkg
 
 GROUPS = 75_022
 SIZES = (1_000_000, 10_000_000, RATINGS)
@@ -61,7 +64,7 @@ from kgather.loaders import LoadOptions
 from kgather.progress import listening
 from kgather.settings import PublishSettings
 
-source, target, options = sys.argv[1:]
+source, target, options, attributes = sys.argv[1:]
 
 def tell(step):
     print(json.dumps([step, time.perf_counter(), time.process_time()]), file=sys.stderr, flush=True)
@@ -77,10 +80,40 @@ def done(step, done, total):
         tell(step)
 tell("started")
 with listening(done):
+    settings = PublishSettings(
+        **json.loads(options), user_attributes=publishing.LOADED_ATTRIBUTES if attributes else None
+    )
     publishing.publish(
-        [source], Path(target), PublishSettings(**json.loads(options)), LoadOptions(), force=True, report=done,
+        [source], Path(target), settings, LoadOptions(), force=True, report=done,
+        user_attributes=publishing.AttributesSource(attributes) if attributes else None,
     )
 """
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another way to publish the same ratings. levels: of 5, 10 or 50, one for each user."""
+
+    name: str
+    options: Mapping[str, object]
+    order: Literal["user", "item", "random"] = "user"
+    text: bool = False
+    levels: bool = False
+
+
+_LOW_RANK = {"k": 5, "cells": "low_rank"}
+VARIANTS = (
+    Variant("k = 10", _LOW_RANK | {"k": 10}),
+    Variant("k = 50", _LOW_RANK | {"k": 50}),
+    Variant("groups not refined", _LOW_RANK | {"refine": False}),
+    Variant("bounded_t_means", _LOW_RANK | {"method": "bounded_t_means"}),
+    Variant("customized", _LOW_RANK | {"method": "customized", "level_column": "level"}, levels=True),
+    Variant("pure, single raters dropped", {"k": 5, "homogenize": "pure", "single_rater": "drop"}),
+    Variant("pure, single raters padded", {"k": 5, "homogenize": "pure"}),
+    Variant("padded, the rated cells", {"k": 5, "homogenize": "padded", "cells": "rated"}),
+    Variant("rows in random order", _LOW_RANK, order="random"),
+    Variant("rows by item, as Netflix's text", _LOW_RANK, text=True),
+)
 
 
 @dataclass
@@ -98,11 +131,11 @@ class Published:
         return self.stages.get(stage, (0.0, 0.0))[0]
 
 
-def publish(file: Path, folder: Path, options: Mapping[str, object]) -> Published:
+def publish(file: Path, folder: Path, options: Mapping[str, object], attributes: Path | None = None) -> Published:
     """Publish in a process of its own, watched from outside."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", _DRIVER, str(file), str(folder / "release"), json.dumps(options)],
+        [sys.executable, "-c", _DRIVER, str(file), str(folder / "release"), json.dumps(options), str(attributes or "")],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -231,7 +264,7 @@ def measure(size: int, folder: Path, result: Result, k: int) -> Published:
     cpu = {stage: f"{spent:.1f} CPU s" for stage, (_, spent) in run.stages.items()}
     claim("make the ratings", made, math.inf)
     for stage, most in (
-        ("stage and validate", 2), ("preferences", 1), ("gather", 0.1), ("homogenize", 1.5), ("audit", 1),
+        ("stage and validate", 2), ("preferences", 1), ("gather", math.inf), ("homogenize", 1.5), ("audit", 1),
         ("write and verify", 1), ("start of dbt", math.inf),
     ):  # fmt: skip
         claim(stage, run.of(stage), most, cpu.get(stage, ""))
@@ -258,19 +291,85 @@ def measure(size: int, folder: Path, result: Result, k: int) -> Published:
             True,
         )
     )  # fmt: skip
+    if size == RATINGS:
+        measure_kernel(result, y)
     file.unlink()
     return run
+
+
+def measure_variants(size: int, folder: Path, result: Result) -> None:
+    """The variants one after the other, over files that are made when they are first asked for."""
+    files: dict[tuple[str, bool], Path] = {}
+    y = 0.0
+    for variant in VARIANTS:
+        kind = variant.order, variant.text
+        if kind not in files:
+            for old in files.values():
+                old.unlink()
+            files = {kind: folder / ("ratings.txt" if variant.text else "ratings.parquet")}
+            write = write_netflix if variant.text else write_parquet
+            write(files[kind], Shape(ratings=size, order=variant.order))
+        if not y:
+            y = yardstick(files[kind])[0]
+        run = publish(files[kind], folder, variant.options, _levels(folder, size) if variant.levels else None)
+        stages = ", ".join(
+            f"{stage} {run.of(stage):.1f}"
+            for stage in ("stage and validate", "preferences", "gather", "homogenize", "audit", "write and verify")
+        )
+        result.add(
+            Claim(
+                f"all of publish, {size / 1e6:.0f} M, {variant.name}", f"{run.wall:.1f} s", f"Y: {y:.2f} s",
+                run.wall / y,
+                f"none of time; at most {2 * MEMORY:g} GB", run.memory <= 2 * MEMORY,
+                f"{run.cpu:.0f} CPU s, {run.memory:.2f} GB, {run.disk:.2f} GB of disk; {stages}",
+            )
+        )  # fmt: skip
+
+
+def _levels(folder: Path, size: int) -> Path:
+    file = folder / "levels.parquet"
+    with duckdb.connect() as con:
+        con.execute(
+            f"""
+            copy (
+              select user_id, [5, 5, 5, 10, 10, 50][1 + user_id % 6] as level
+              from range({Shape(ratings=size).n_users + 1}) as users (user_id)
+            ) to {literal(file)}
+            """
+        )
+    return file
+
+
+def measure_kernel(result: Result, y: float) -> None:
+    """BKG by itself, where the pipeline also reads preferences, refines groups and draws ids."""
+    vectors = np.random.default_rng(0).normal(size=(USERS, 10))
+    bkg.gather(vectors[:1000], 5, tries=10, seed=0)
+    times = []
+    for seed in range(3):
+        start = time.perf_counter()
+        bkg.gather(vectors, 5, tries=10, seed=seed)
+        times.append(time.perf_counter() - start)
+    taken = sorted(times)[1]
+    result.add(
+        Claim(
+            "BKG alone, 480,189 x 10, k = 5, 10 tries", f"{taken:.2f} s", f"Y: {y:.2f} s", taken / y, "at most 0.1 Y",
+            taken <= 0.1 * y, f"median of {', '.join(f'{one:.2f}' for one in times)} s, one thread",
+        )
+    )  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(str(size) for size in SIZES), help="ratings, ascending")
     parser.add_argument("--k", type=int, default=5)
+    parser.add_argument("--variants", action=argparse.BooleanOptionalAction, default=True, help="at the largest size")
     given = parser.parse_args()
     sizes = [int(float(size)) for size in given.sizes.split(",")]
     result = Result("scale")
     with tempfile.TemporaryDirectory(dir=os.environ.get("KGATHER_SCRATCH"), prefix="kgather-scale-") as scratch:
         runs = [measure(size, Path(scratch), result, given.k) for size in sizes]
+        if given.variants:
+            measure_variants(sizes[-1], Path(scratch), result)
     for (small, one), (large, other) in zip(
         zip(sizes, runs, strict=True), list(zip(sizes, runs, strict=True))[1:], strict=False
     ):
