@@ -13,6 +13,7 @@ neither of theirs, see kgather.udfs.refine_chains.
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -242,6 +243,17 @@ def _squares(rows: np.ndarray, group: np.ndarray, room: int) -> float:
             away = rows[i, a] - centre[group[i], a]
             total += away * away
     return total
+
+
+def compiled() -> bool:
+    """Whether a process on this machine compiled the search and left it on disk."""
+    folder = _refine_block.stats.cache_path
+    return folder is not None and any(Path(folder).glob("refine._refine_block-*.nbi"))
+
+
+def compile_all() -> None:
+    """Compile the kernels for float32 vectors, which is half a minute's work where they are not on disk."""
+    refine(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32), np.arange(40) // 5, 5)
 
 
 @njit(nogil=True, cache=True)

@@ -8,11 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from kgather import compiling
 from kgather.errors import InputError, PromiseError
 from kgather.methods import (
     BY_LEVEL,
     METHOD_OPTIONS,
     ON_ARTIFACTS,
+    REFINED,
     BoundedTMeansOptions,
     MdavOptions,
     Method,
@@ -226,9 +228,6 @@ _METHODS: dict[Method, Gather] = {
     "epsilon": _epsilon,
     "gaussian_noise": _alone,
 }
-# Methods that lower the sum of squares, so that a step which lowers it further is of the same mind. BOKG is none: whom
-# it separates is its meaning.
-_REFINED = frozenset({"bkg", "customized", "bounded_t_means", "mdav"})
 _MANY_PASSES, _MANY_USERS = 20, 20_000
 
 
@@ -244,6 +243,7 @@ def gather(users: Users) -> Groups:
     least = _least(users)
     passes = _passes(options, users.n)
     if passes:
+        compiling.wait()
         groups = refine(users.vectors, groups, least, passes=passes, threads=options.threads)
     if options.sensitive_l is not None:
         groups = merge_until_diverse(
@@ -264,7 +264,7 @@ def _passes(options: Gathering, n: int) -> int:
     """How often groups are refined; the first pass is cheap, and each one after it searches farther."""
     if options.refine is True:
         return _MANY_PASSES
-    if options.refine == "auto" and options.method in _REFINED:
+    if options.refine == "auto" and options.method in REFINED:
         return _MANY_PASSES if n <= _MANY_USERS else 1
     return 0
 

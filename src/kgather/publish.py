@@ -85,7 +85,10 @@ def publish(
     umask = os.umask(0o077)
     try:
         mark = _fingerprint(target, inputs, user_attributes, settings, load_options, sweep_k)
-        with runs.folder_of(target, mark) as folder:
+        # Imported here: it brings the kernels, which take seconds to load.
+        from kgather import compiling
+
+        with runs.folder_of(target, mark) as folder, compiling.ahead(wanted=settings.refines):
             workspace = pipeline.Workspace(folder)
             settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
             _build(workspace, settings, loaded, verbose=verbose, report=report)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from kgather.errors import InputError
 from kgather.hierarchy import Hierarchy
-from kgather.methods import BY_LEVEL, METHOD_OPTIONS, ON_ARTIFACTS, Method
+from kgather.methods import BY_LEVEL, METHOD_OPTIONS, ON_ARTIFACTS, REFINED, Method
 from kgather.udfs.options import make_options
 from kgather.validation import validated
 
@@ -61,6 +61,11 @@ class PublishSettings(BaseModel):
     not_rated: float | None = None
     min_ratings: int = Field(1, ge=1)
     max_rejected_share: float = Field(0.01, ge=0, le=1)
+
+    @property
+    def refines(self) -> bool:
+        """Whether groups are refined."""
+        return self.refine is True or (self.refine == "auto" and self.method in REFINED)
 
     @property
     def form(self) -> str:

@@ -1,8 +1,17 @@
 """Kernels are compiled once: another process finds them on disk. They need no SciPy."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from kgather import compiling
+from kgather.errors import InputError
+from kgather.progress import listening
+from kgather.udfs import refine
 
 DEFAULT_PATH = """
 import json, sys
@@ -51,3 +60,79 @@ def _run() -> dict:
 def test_a_second_process_compiles_nothing() -> None:
     _run()
     assert _run() == {}
+
+
+AHEAD = """
+import numpy as np, pyarrow as pa
+from kgather.udfs import bkg, matrix, metric, preferences, refine
+
+refine.compile_all()
+assert refine.compiled()
+kernels = [value for value in vars(refine).values() if hasattr(value, "signatures")]
+known = [len(kernel.signatures) for kernel in kernels]
+rng = np.random.default_rng(0)
+users, items = np.nonzero(rng.random((60, 40)) < 0.4)
+batch = pa.record_batch({
+    "user_code": pa.array(users, pa.int32()),
+    "item_code": pa.array(items, pa.int32()),
+    "rating": pa.array(rng.integers(1, 6, len(users)), pa.float64()),
+})
+learnt = preferences.learn(matrix.RatingMatrix.from_batches([batch], 60, 40), threads=2)
+learnt = preferences.from_table(preferences.to_table(learnt))
+rows = metric.comparison_vectors(learnt, "prediction")
+refine.refine(rows, bkg.gather(rows, 5), np.full(60, 5, np.int32), threads=2)
+assert [len(kernel.signatures) for kernel in kernels] == known, "gathering calls them with other types"
+"""
+
+
+def test_what_is_compiled_ahead_is_what_gathering_calls() -> None:
+    subprocess.run([sys.executable, "-c", AHEAD], check=True)
+
+
+@pytest.fixture
+def never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refine, "compiled", lambda: False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+@pytest.mark.usefixtures("never_compiled")
+def test_what_is_compiled_ahead_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    monkeypatch.setattr(
+        compiling, "_COMPILE", f"import time, pathlib; time.sleep(1); pathlib.Path({str(done)!r}).touch()"
+    )
+    heard = []
+    with compiling.ahead(wanted=True):
+        assert not done.exists()
+        with listening(lambda *progress: heard.append(progress)):
+            compiling.wait()
+        assert done.exists()
+    assert heard[-1] == ("compile", 1, 1)
+
+
+@pytest.mark.usefixtures("never_compiled")
+def test_what_is_compiled_ahead_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_COMPILE", "import time; time.sleep(600)")
+    started = []
+
+    def refused() -> None:
+        with compiling.ahead(wanted=True):
+            started.extend(compiling._ahead)
+            msg = "no input"
+            raise InputError(msg)
+
+    with pytest.raises(InputError):
+        refused()
+    [process] = started
+    assert process.poll() is not None
+    assert compiling._ahead == []
+
+
+def test_nothing_is_compiled_ahead_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refine, "compiled", lambda: True)
+    with compiling.ahead(wanted=True):
+        assert compiling._ahead == []
+    monkeypatch.setattr(refine, "compiled", lambda: False)
+    with compiling.ahead(wanted=False):
+        assert compiling._ahead == []
+        compiling.wait()
