@@ -13,10 +13,27 @@ from kgather.errors import InputError
 from kgather.progress import listening
 from kgather.udfs import refine
 
-DEFAULT_PATH = """
-import json, sys
+NO_SCIPY = """
+import sys
 sys.modules["scipy"] = None  # as if it were not installed
+"""
+
+MADE_UP = """
 import numpy as np, pyarrow as pa
+from kgather.udfs import matrix
+
+rng = np.random.default_rng(0)
+users, items = np.nonzero(rng.random((60, 40)) < 0.4)
+batch = pa.record_batch({
+    "user_code": pa.array(users, pa.int32()),
+    "item_code": pa.array(items, pa.int32()),
+    "rating": pa.array(rng.integers(1, 6, len(users)), pa.float64()),
+})
+ratings = matrix.RatingMatrix.from_batches([batch], 60, 40)
+"""
+
+DEFAULT_PATH = """
+import json
 from numba.core import event
 from kgather.udfs import (
     als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
@@ -32,14 +49,6 @@ misses = lambda: {
     for name, kernel in vars(module).items()
     if hasattr(kernel, "stats") and sum(kernel.stats.cache_misses.values())
 }
-rng = np.random.default_rng(0)
-users, items = np.nonzero(rng.random((60, 40)) < 0.4)
-batch = pa.record_batch({
-    "user_code": pa.array(users, pa.int32()),
-    "item_code": pa.array(items, pa.int32()),
-    "rating": pa.array(rng.integers(1, 6, len(users)), pa.float64()),
-})
-ratings = matrix.RatingMatrix.from_batches([batch], 60, 40)
 for solver in ("als", "funk"):
     learnt = preferences.learn(ratings, solver=solver, threads=2)
     learnt = preferences.from_table(preferences.to_table(learnt))
@@ -53,7 +62,9 @@ print(json.dumps(misses()))
 
 
 def _run() -> dict:
-    done = subprocess.run([sys.executable, "-c", DEFAULT_PATH], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", NO_SCIPY + MADE_UP + DEFAULT_PATH], capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 
@@ -63,21 +74,13 @@ def test_a_second_process_compiles_nothing() -> None:
 
 
 AHEAD = """
-import numpy as np, pyarrow as pa
-from kgather.udfs import bkg, matrix, metric, preferences, refine
+from kgather.udfs import bkg, metric, preferences, refine
 
 refine.compile_all()
 assert refine.compiled()
 kernels = [value for value in vars(refine).values() if hasattr(value, "signatures")]
 known = [len(kernel.signatures) for kernel in kernels]
-rng = np.random.default_rng(0)
-users, items = np.nonzero(rng.random((60, 40)) < 0.4)
-batch = pa.record_batch({
-    "user_code": pa.array(users, pa.int32()),
-    "item_code": pa.array(items, pa.int32()),
-    "rating": pa.array(rng.integers(1, 6, len(users)), pa.float64()),
-})
-learnt = preferences.learn(matrix.RatingMatrix.from_batches([batch], 60, 40), threads=2)
+learnt = preferences.learn(ratings, threads=2)
 learnt = preferences.from_table(preferences.to_table(learnt))
 rows = metric.comparison_vectors(learnt, "prediction")
 refine.refine(rows, bkg.gather(rows, 5), np.full(60, 5, np.int32), threads=2)
@@ -86,7 +89,7 @@ assert [len(kernel.signatures) for kernel in kernels] == known, "gathering calls
 
 
 def test_what_is_compiled_ahead_is_what_gathering_calls() -> None:
-    subprocess.run([sys.executable, "-c", AHEAD], check=True)
+    subprocess.run([sys.executable, "-c", MADE_UP + AHEAD], check=True)
 
 
 @pytest.fixture
