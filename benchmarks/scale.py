@@ -105,6 +105,7 @@ _LOW_RANK = {"k": 5, "cells": "low_rank"}
 VARIANTS = (
     Variant("k = 10", _LOW_RANK | {"k": 10}),
     Variant("k = 50", _LOW_RANK | {"k": 50}),
+    Variant("10 factors", _LOW_RANK | {"rank": 10}),
     Variant("groups not refined", _LOW_RANK | {"refine": False}),
     Variant("bounded_t_means", _LOW_RANK | {"method": "bounded_t_means"}),
     Variant("customized", _LOW_RANK | {"method": "customized", "level_column": "level"}, levels=True),
