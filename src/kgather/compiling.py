@@ -47,11 +47,12 @@ def tell() -> None:
 @contextmanager
 def ahead(*, wanted: bool) -> Iterator[None]:
     """Compile what takes longest, refining, in a process of its own meanwhile, where it is wanted and not on disk."""
-    if not wanted or refine.compiled() or (os.cpu_count() or 1) < 2:
+    if not wanted or not sys.executable or refine.compiled() or (os.cpu_count() or 1) < 2:
         yield
         return
     quiet = subprocess.DEVNULL
-    process = subprocess.Popen([sys.executable, "-c", _COMPILE], stdin=quiet, stdout=quiet, stderr=quiet)
+    # -P: what lies in the folder that the user works in is not imported.
+    process = subprocess.Popen([sys.executable, "-P", "-c", _COMPILE], stdin=quiet, stdout=quiet, stderr=quiet)
     _ahead.append(process)
     try:
         yield

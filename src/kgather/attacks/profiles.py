@@ -79,9 +79,8 @@ def means_of(shown: Candidates) -> np.ndarray:
     shares = np.asarray(shown.sizes, dtype=np.float64)
     shares = shares / shares.sum()
     if isinstance(shown, ShownVectors):
-        factors = np.column_stack([np.ones(shown.n_items), shown.item_factors]).astype(np.float64)
-        places = np.column_stack([shown.group_levels, shown.group_factors]).astype(np.float64)
-        return np.asarray(shown.item_levels.astype(np.float64) + factors @ (shares @ places))
+        places, sides = _halves(shown)
+        return np.asarray(shown.item_levels.astype(np.float64) + sides @ (shares @ places))
     assert isinstance(shown, ShownCells)
     means = np.full(shown.n_items, np.nan)
     for item in np.flatnonzero(np.diff(shown.indptr)):
@@ -93,9 +92,15 @@ def means_of(shown: Candidates) -> np.ndarray:
     return means
 
 
+def _halves(shown: ShownVectors) -> tuple[np.ndarray, np.ndarray]:
+    """Of candidates and of items, whose products and the items' levels are what is shown, float64[n or m, r + 1]."""
+    places = np.column_stack([shown.group_levels, shown.group_factors])
+    sides = np.column_stack([np.ones(shown.n_items), shown.item_factors])
+    return places.astype(np.float64), sides.astype(np.float64)
+
+
 def _of_vectors(shown: ShownVectors, shares: np.ndarray, means: np.ndarray) -> Profiles:
-    places = np.column_stack([shown.group_levels, shown.group_factors]).astype(np.float64)
-    sides = np.column_stack([np.ones(shown.n_items), shown.item_factors]).astype(np.float64)
+    places, sides = _halves(shown)
     middle = shares @ places
     gaps = places - middle
     spread, turned = np.linalg.eigh((gaps * shares[:, None]).T @ gaps)

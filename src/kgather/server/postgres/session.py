@@ -1,4 +1,4 @@
-"""The conversation with a client that has logged in: simple and extended queries, and what a session keeps.
+"""The conversation with a client that has logged in: simple and extended queries, and what a connection keeps.
 
 Every question is checked when it is asked, with the values it is asked with; nothing that a client prepares is trusted
 later. A whole protected result is there before its first row is sent.
@@ -192,7 +192,7 @@ class Session:
         if message.statement and message.statement in self.prepared:
             raise PgError(errors.STATEMENT_EXISTS, "There is a prepared statement of this name.")
         if len(self.prepared) >= _MOST_STATEMENTS:
-            raise PgError(errors.TOO_MUCH_KEPT, f"A session prepares {_MOST_STATEMENTS:,} statements at most.")
+            raise PgError(errors.TOO_MUCH_KEPT, f"A connection prepares {_MOST_STATEMENTS:,} statements at most.")
         self._check_room(len(message.query))
         if len(message.param_types) > parameters.MOST:
             raise PgError(errors.PROTOCOL, f"A statement takes {parameters.MOST:,} parameters at most.")
@@ -207,7 +207,7 @@ class Session:
         if message.portal and message.portal in self.portals:
             raise PgError(errors.PORTAL_EXISTS, "There is a portal of this name.")
         if len(self.portals) >= _MOST_PORTALS:
-            raise PgError(errors.TOO_MUCH_KEPT, f"A session keeps {_MOST_PORTALS} portals at most.")
+            raise PgError(errors.TOO_MUCH_KEPT, f"A connection keeps {_MOST_PORTALS} portals at most.")
         self._may_go_on(prepared.commands[0])
         self._check_room(_size(message.param_values))
         count = len(message.param_values)
@@ -264,11 +264,11 @@ class Session:
         self._send(CloseComplete())
 
     def _check_room(self, more: int) -> None:
-        """There is an end to what a session has the server keep."""
+        """There is an end to what a connection has the server keep."""
         kept = sum(len(each.text) for each in self.prepared.values())
         kept += sum(_size(each.raw) for each in self.portals.values())
         if kept + more > _MOST_KEPT:
-            raise PgError(errors.TOO_MUCH_KEPT, "The session's statements and values are too large together.")
+            raise PgError(errors.TOO_MUCH_KEPT, "The connection's statements and values are too large together.")
 
     def _statement(self, name: str) -> Prepared:
         found = self.prepared.get(name)
@@ -431,10 +431,10 @@ class Session:
         """Do something in a thread, so that other clients need not wait. pool: None for what is quick."""
         return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
-    # Statements about the session
+    # Statements about the connection itself
 
     def _command(self, command: Command) -> str:
-        """Do what a statement about the session says; the word that the client is told. Raises PgError."""
+        """Do what a statement about the connection says; the word that the client is told. Raises PgError."""
         if isinstance(command, Begin):
             self.status = "T"
             return command.tag

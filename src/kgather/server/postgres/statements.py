@@ -1,4 +1,4 @@
-"""What a client's text is: a question, or one of the few statements that concern the session alone.
+"""What a client's text is: a question, or one of the few statements that concern the connection alone.
 
 The latter are read by their words, all of them: a statement is only taken for one of these if nothing else is in it.
 """
@@ -61,7 +61,7 @@ class Show:
 
 @dataclass(frozen=True)
 class Forget:
-    """Give up what the session keeps: settings, prepared statements, or (with a name) one of these."""
+    """Give up what the connection keeps: settings, prepared statements, or (with a name) one of these."""
 
     tag: str
     settings: bool = False
@@ -96,7 +96,7 @@ _REFUSED = {
     "NOTIFY": "There is nobody to notify.",
 }
 _SEVERAL = "These are several statements. Send one at a time."
-_OTHERWISE = "This statement about the session is not accepted in this form."
+_OTHERWISE = "This statement about the connection is not accepted in this form."
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def read(text: str) -> list[Command]:
 
 
 def _forgets(tokens: Sequence[_Token]) -> bool:
-    """Whether a statement only gives up what the session keeps."""
+    """Whether a statement only gives up what the connection keeps."""
     try:
         return isinstance(_command(tokens), Forget)
     except PgError:
