@@ -43,7 +43,7 @@ from kgather.udfs.refine import refine
 K = 10
 SEEDS = (0, 1, 2)
 KNOWN = (4, 8)
-ATTACKED = 1000
+ATTACKED = 10_000  # all users of these data, some of them several times
 ATTACKS = ("distance", "posterior")
 DATA = {
     "ml-100k": "ml-100k/u.data",

@@ -4,8 +4,9 @@ Users and items take turns: with the items fixed, the level and the factors of a
 regression of its ratings, and the other way round (Zhou et al. 2008, with levels solved jointly). Threads
 own users or items, so there is nothing to reduce and the result is the same for any number of threads.
 
-Two things are added, as the items' vectors are released: the factors of items with few ratings are shrunk
-more, and ratings far from the mean are taken as nearer (winsorized) the fewer an item has, so that none moves
+Three things are added, as the items' vectors are released and the users' means: the factors of items with few
+ratings are shrunk more; users are shrunk more where most items have few ratings, which say little of who gave
+them; and ratings far from the mean are taken as nearer (winsorized) the fewer an item has, so that none moves
 the item's level by more than a set amount. The defaults are chosen for what a release gives away, not for
 the best fit: docs/why-predicted.md.
 """
@@ -43,7 +44,8 @@ class AlsOptions:
     factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
     `count_power`. rare_items: of an item with n ratings, that is multiplied by 1 + rare_items / n.
     level_regularization, item_level_regularization: ratings at level zero (at the mean of all ratings) added
-    to each user (item). influence: no rating moves what is predicted of its item by more than about so many
+    to each user (item). few_raters: where items have n ratings on average, both are multiplied by 1 + few_raters / n
+    for all users. influence: no rating moves what is predicted of its item by more than about so many
     standard deviations: each is taken as at most so far above or below the mean of all ratings and its user's
     level that its weight in the item's solution (in the level 1 / (ratings + item_level_regularization), in the
     factors the length of its user's over their penalty and squares, as seen by a user whose factors are as long as
@@ -55,10 +57,11 @@ class AlsOptions:
     """
 
     sweeps: int = 20
-    regularization: float = 13.0
+    regularization: float = 11.5
     count_power: float = 0.0
     rare_items: float = 30.0
-    level_regularization: float = 10.0
+    few_raters: float = 16.0
+    level_regularization: float = 8.5
     item_level_regularization: float = 1.0
     influence: float = 0.064
     median: bool = True
@@ -72,6 +75,7 @@ class AlsOptions:
         real("regularization", self.regularization, 0, above=True)
         real("count_power", self.count_power, 0, 1)
         real("rare_items", self.rare_items, 0)
+        real("few_raters", self.few_raters, 0)
         real("level_regularization", self.level_regularization, 0)
         real("item_level_regularization", self.item_level_regularization, 0)
         real("influence", self.influence, 0)
@@ -86,6 +90,7 @@ FOR_FIT: Mapping[str, Any] = {
     "regularization": 1.0,
     "count_power": 0.5,
     "rare_items": 0.0,
+    "few_raters": 0.0,
     "level_regularization": 0.5,
     "item_level_regularization": 0.5,
     "influence": 0.0,
@@ -112,7 +117,12 @@ def learn_als(
         if matrix.nnz > _SAMPLE_ABOVE:
             sample = _some_users(matrix, seed)
             # an item has so many fewer ratings here, against which it would be held too hard
-            milder = replace(options, regularization=options.regularization * _SAMPLE_SHARE, median=False)
+            milder = replace(
+                options,
+                regularization=options.regularization * _SAMPLE_SHARE,
+                few_raters=options.few_raters * _SAMPLE_SHARE,
+                median=False,
+            )
             start = _learn(sample, rank, milder, seed, threads, pool, scale, None, None)
         return _learn(matrix, rank, options, seed, threads, pool, scale, progress, start)
     finally:
@@ -195,7 +205,9 @@ class _Work:
         self.matrix, self.rank, self.pool = matrix, rank, pool
         self.tag = tag_of(rank)
         factor_penalty = options.regularization * deviation
-        self.user_penalty = (options.level_regularization, factor_penalty, options.count_power, 0.0)
+        rated = np.unique(matrix.items).size
+        harder = 1.0 + options.few_raters * rated / matrix.nnz
+        self.user_penalty = (options.level_regularization * harder, factor_penalty * harder, options.count_power, 0.0)
         self.item_penalty = (
             options.item_level_regularization, factor_penalty, options.count_power, options.rare_items,
         )  # fmt: skip

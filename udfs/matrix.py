@@ -11,6 +11,7 @@ from numba import njit
 from kgather.errors import InputError
 
 _COLUMNS = (("user_code", pa.int32()), ("item_code", pa.int32()), ("rating", pa.float64()))
+_TOO_MANY = 4  # a user has more ratings than were counted
 # 64 MB of int32: larger than what malloc keeps, so a piece goes back to the system once it is copied
 _PIECE = 1 << 24
 
@@ -30,23 +31,29 @@ class RatingMatrix:
     values: np.ndarray
 
     @classmethod
-    def from_batches(cls, batches: Iterable[pa.RecordBatch], n_users: int, n_items: int) -> "RatingMatrix":
+    def from_batches(
+        cls, batches: Iterable[pa.RecordBatch], n_users: int, n_items: int, counts: np.ndarray | None = None
+    ) -> "RatingMatrix":
         """Reads batches with the columns user_code, item_code (0-based, dense) and rating, in any row order.
 
-        Rows ordered by (user, item) are appended as they come: about 8 bytes a rating, 12 for a moment at
-        the end. Any other order is put right by counting (20 bytes a rating) and sorting within a user.
+        counts int64[n_users]: how many ratings each user has, where that is known. Ratings are then put in their
+        places as they come: 8 bytes a rating. Without, rows ordered by (user, item) are appended as they come: about
+        8 bytes a rating, 12 for a moment at the end; any other order is put right by counting (20 bytes a rating).
+        A user's ratings are sorted where they are in another order.
 
         Raises InputError for a missing column, a type that cannot be cast without loss, nulls, codes out of
-        range, ratings that are not finite (in float32), a pair of user and item that occurs twice, or no
-        rating at all.
+        range, ratings that are not finite (in float32), a pair of user and item that occurs twice, other counts than
+        were given, or no rating at all.
         """
         if n_users < 1 or n_items < 1:
             msg = f"a rating matrix needs users and items, not {n_users} users and {n_items} items"
             raise InputError(msg)
-        collected = _Collected(n_users, n_items)
+        read = _Collected(n_users, n_items) if counts is None else _Placed(n_users, n_items, counts)
         for batch in batches:
-            collected.append(*_columns_of(batch))
-        return collected.matrix()
+            users, items, ratings = _columns_of(batch)
+            if len(users):
+                read.append(users, items, ratings)
+        return read.matrix()
 
     @property
     def nnz(self) -> int:
@@ -159,14 +166,8 @@ class _Collected:
         self.last = np.array([-1, -1], dtype=np.int64)  # user and item of the row before
 
     def append(self, users: np.ndarray, items: np.ndarray, ratings: np.ndarray) -> None:
-        if len(users) == 0:
-            return
         wrong, at, users_ascend, items_ascend = _check(users, items, ratings, self.n_users, self.n_items, self.last)
-        if wrong:
-            kind, value = (("user code", users), ("item code", items), ("rating", ratings))[wrong - 1]
-            limit = ("", f"0..{self.n_users - 1}", f"0..{self.n_items - 1}", "the finite numbers")[wrong]
-            msg = f"the {kind} {value[at]} is out of range: expected within {limit}"
-            raise InputError(msg)
+        _refuse(wrong, at, users, items, ratings, self.n_users, self.n_items)
         if not users_ascend and self.users is None:
             self.users = _Pieces(np.int32)
             # everything so far was ordered by user
@@ -190,12 +191,91 @@ class _Collected:
             items, values = _scatter(users, items, values, indptr)
             del users
         if self.users is not None or not self.items_ascend:
-            twice = _sort_rows(indptr, items, values)
-            if twice >= 0:
-                user = int(np.searchsorted(indptr, twice, side="right")) - 1
-                msg = f"user code {user} has rated item code {items[twice]} more than once"
-                raise InputError(msg)
+            _put_in_order(indptr, items, values)
         return RatingMatrix(self.n_users, self.n_items, indptr, items, values)
+
+
+class _Placed:
+    """The ratings read so far, each in its user's part of the matrix."""
+
+    def __init__(self, n_users: int, n_items: int, counts: np.ndarray) -> None:
+        self.n_users, self.n_items = n_users, n_items
+        self.indptr = np.zeros(n_users + 1, dtype=np.int64)
+        np.cumsum(counts, out=self.indptr[1:])
+        self.place = self.indptr[:-1].copy()
+        self.items = np.empty(self.indptr[-1], dtype=np.int32)
+        self.values = np.empty(self.indptr[-1], dtype=np.float32)
+
+    def append(self, users: np.ndarray, items: np.ndarray, ratings: np.ndarray) -> None:
+        wrong, at = _put(
+            users, items, ratings, self.n_users, self.n_items, self.indptr, self.place, self.items, self.values
+        )
+        _refuse(wrong, at, users, items, ratings, self.n_users, self.n_items)
+
+    def matrix(self) -> RatingMatrix:
+        if len(self.items) == 0:
+            msg = "there are no ratings"
+            raise InputError(msg)
+        short = np.flatnonzero(self.place < self.indptr[1:])
+        if len(short):
+            msg = f"user code {short[0]} has fewer ratings than were counted"
+            raise InputError(msg)
+        _put_in_order(self.indptr, self.items, self.values)
+        return RatingMatrix(self.n_users, self.n_items, self.indptr, self.items, self.values)
+
+
+def _refuse(
+    wrong: int, at: int, users: np.ndarray, items: np.ndarray, ratings: np.ndarray, n_users: int, n_items: int
+) -> None:
+    """Say what a kernel found wrong (0: nothing) in row `at`."""
+    if wrong == _TOO_MANY:
+        msg = f"user code {users[at]} has more ratings than were counted"
+        raise InputError(msg)
+    if wrong:
+        kind, value = (("user code", users), ("item code", items), ("rating", ratings))[wrong - 1]
+        limit = ("", f"0..{n_users - 1}", f"0..{n_items - 1}", "the finite numbers")[wrong]
+        msg = f"the {kind} {value[at]} is out of range: expected within {limit}"
+        raise InputError(msg)
+
+
+def _put_in_order(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> None:
+    """Sort each user's ratings by item; refuse a pair that occurs twice."""
+    twice = _sort_rows(indptr, items, values)
+    if twice >= 0:
+        user = int(np.searchsorted(indptr, twice, side="right")) - 1
+        msg = f"user code {user} has rated item code {items[twice]} more than once"
+        raise InputError(msg)
+
+
+@njit(nogil=True, cache=True)
+def _put(
+    users: np.ndarray,
+    items: np.ndarray,
+    ratings: np.ndarray,
+    n_users: int,
+    n_items: int,
+    indptr: np.ndarray,
+    place: np.ndarray,
+    out_items: np.ndarray,
+    out_values: np.ndarray,
+) -> tuple[int, int]:
+    """Writes rows to the next places of their users; what is wrong, as `_check` says it, or _TOO_MANY, and where."""
+    for j in range(len(users)):
+        user, item = np.int64(users[j]), np.int64(items[j])
+        if user < 0 or user >= n_users:
+            return 1, j
+        if item < 0 or item >= n_items:
+            return 2, j
+        rating = np.float32(ratings[j])
+        if not np.isfinite(rating):
+            return 3, j
+        at = place[user]
+        if at == indptr[user + 1]:
+            return _TOO_MANY, j
+        out_items[at] = items[j]
+        out_values[at] = rating
+        place[user] = at + 1
+    return 0, 0
 
 
 @njit(nogil=True, cache=True)

@@ -143,6 +143,22 @@ def judge_items(
 
 
 @njit(nogil=True, cache=True)
+def squared_gaps(items: np.ndarray, values: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By item, the sum of the squared gaps of ratings to the item's mean, and how many they are; both float64[n_items].
+
+    items int32[nnz], values float32[nnz], means float64[n_items], NaN: an item to be left out. O(nnz).
+    """
+    sums, counts = np.zeros(len(means)), np.zeros(len(means))
+    for j in range(len(items)):
+        item = items[j]
+        gap = values[j] - means[item]
+        if not np.isnan(gap):
+            sums[item] += gap * gap
+            counts[item] += 1.0
+    return sums, counts
+
+
+@njit(nogil=True, cache=True)
 def add_totals(
     low: np.ndarray,
     high: np.ndarray,

@@ -40,8 +40,9 @@ def learn_preferences(
 ) -> pa.Table:
     """Learn levels and factors of users and items.
 
-    `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` and `items` a row for each code,
-    `scale` one row with scale_min and scale_max. Options may come as text, as dbt renders them.
+    `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` (user_code, rated: how many items) and
+    `items` a row for each code, `scale` one row with scale_min and scale_max. Options may come as text, as dbt renders
+    them.
 
     Returns a table (side, code, level, factor), empty where the solver is none. Raises InputError where the options
     make no sense.
@@ -50,8 +51,9 @@ def learn_preferences(
     if solver == "none":
         return preferences.SCHEMA.empty_table()
     low, high = scale.project("scale_min, scale_max").fetchall()[0]
-    n_users, n_items = _count(users), _count(items)
-    matrix = RatingMatrix.from_batches(coded_ratings.to_arrow_reader(_BATCH_ROWS), n_users, n_items)
+    [rated] = _columns(users.order("user_code"), "rated")
+    n_items = _count(items)
+    matrix = RatingMatrix.from_batches(coded_ratings.to_arrow_reader(_BATCH_ROWS), len(rated), n_items, rated)
     learnt = preferences.learn(
         matrix,
         solver=solver,

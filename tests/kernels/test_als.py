@@ -40,13 +40,14 @@ def test_users_solve_their_ridge_regressions(power: float) -> None:
     users, items, ratings = made_up(60, 40, 0.3, 0)
     learnt = learn(
         matrix_of((users, items, ratings), 60, 40), rank=4, holdout=0.0, sweeps=3,
-        regularization=0.3, count_power=power, level_regularization=1.5, median=False,
+        regularization=0.3, count_power=power, level_regularization=1.5, few_raters=20.0, median=False,
     )  # fmt: skip
+    harder = 1 + 20.0 / (len(ratings) / len(np.unique(items)))
     for user in range(60):
         rated = items[users == user]
         x = np.concatenate([np.ones((len(rated), 1)), learnt.item_factors[rated]], axis=1)
         target = ratings[users == user] - learnt.item_level[rated]
-        penalty = np.diag([1.5] + [0.3 * ratings.std() * len(rated) ** power] * 4)
+        penalty = np.diag([1.5] + [0.3 * ratings.std() * len(rated) ** power] * 4) * harder
         expected = np.linalg.solve(x.T @ x + penalty, x.T @ target)
         found = np.concatenate([learnt.user_level[user : user + 1], learnt.user_factors[user]])
         assert found == pytest.approx(expected, abs=1e-4)
@@ -87,7 +88,7 @@ def test_held_out_ratings_are_taken_out_as_they_were_put_in() -> None:
     rest = part_of(matrix, np.setdiff1d(np.arange(matrix.nnz), entries))
     nothing = part_of(matrix, np.empty(0, dtype=np.int64))
     for influence in (0.0, 0.03):
-        options = AlsOptions(influence=influence)
+        options = AlsOptions(influence=influence, few_raters=0.0)
         found = []
         for ratings, held in ((matrix, part_of(matrix, entries)), (rest, nothing)):
             work = als._Work(ratings, 2, options, 1.0, 1, None)
@@ -281,6 +282,7 @@ def test_progress_is_told() -> None:
         ({"regularization": "much"}, "regularization must be a finite number, not 'much'"),
         ({"count_power": 2}, "count_power must be at least 0 and at most 1, not 2"),
         ({"rare_items": -1}, "rare_items must be at least 0, not -1"),
+        ({"few_raters": -1}, "few_raters must be at least 0, not -1"),
         ({"item_level_regularization": -1}, "item_level_regularization must be at least 0"),
         ({"influence": -0.1}, "influence must be at least 0"),
         ({"median": 1}, "median must be true or false"),

@@ -56,6 +56,7 @@ def test_any_order_in_any_batches(data: st.DataObject) -> None:
     edges = [0, *cuts, len(users)]
     batches = [whole.slice(lo, hi - lo) for lo, hi in pairwise(edges)]
     assert _same(RatingMatrix.from_batches(iter(batches), 12, 9), expected)
+    assert _same(RatingMatrix.from_batches(iter(batches), 12, 9, np.bincount(users, minlength=12)), expected)
 
 
 def test_pieces_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +128,18 @@ def _columns(**changed: pa.Array) -> pa.RecordBatch:
 def test_refuses(given_batch: pa.RecordBatch, says: str) -> None:
     with pytest.raises(InputError, match=says):
         RatingMatrix.from_batches([given_batch], 2, 2)
+    counts = [0, 2] if "more than once" in says else [1, 1] if given_batch.num_rows else [0, 0]
+    with pytest.raises(InputError, match=says):
+        RatingMatrix.from_batches([given_batch], 2, 2, np.array(counts))
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [([1, 2], "user code 0 has more ratings than were counted"), ([2, 3], "user code 1 has fewer ratings than")],
+)
+def test_refuses_other_counts(counts: list[int], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        RatingMatrix.from_batches([batch([0, 1, 0, 1], [1, 1, 0, 0], [1, 2, 3, 4])], 2, 2, np.array(counts))
 
 
 def test_a_pair_twice_is_found_in_any_order() -> None:

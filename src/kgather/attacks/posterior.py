@@ -19,7 +19,7 @@ from kgather.attacks.results import AttackResult
 from kgather.attacks.telling import axes_of_model
 from kgather.udfs.known_ratings import count_raters
 from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.posterior import add_totals, judge_folded, judge_items, judge_ratings
+from kgather.udfs.posterior import add_totals, judge_folded, judge_items, judge_ratings, squared_gaps
 from kgather.udfs.preferences import learn
 
 SURE = 0.5
@@ -30,7 +30,6 @@ _RATERS = 20.0  # so many raters weigh as much as what is known of all items
 _OWN = 0.5  # how likely a shown value that is a rating of the scale is the target's own, where there are many
 _MANY = 0.1
 _CHECKED = 1 << 22  # cells
-_PIECE = 1 << 22  # ratings
 
 
 class Posterior:
@@ -185,13 +184,7 @@ def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:
 def _variances(attacked: Attacked, means: np.ndarray) -> tuple[float, np.ndarray]:
     """How ratings scatter around what is usually shown: of all items, and of each, float64[n_items]."""
     original = attacked.evidence.original
-    sums, counts = np.zeros(original.n_items), np.zeros(original.n_items)
-    for start in range(0, original.nnz, _PIECE):
-        items = original.items[start : start + _PIECE]
-        squares = (original.values[start : start + _PIECE] - means[items]) ** 2
-        seen = ~np.isnan(squares)
-        sums += np.bincount(items[seen], weights=squares[seen], minlength=original.n_items)
-        counts += np.bincount(items[seen], minlength=original.n_items)
+    sums, counts = squared_gaps(original.items, original.values, means)
     least = (attacked.step / 4) ** 2
     usual = max(float(sums.sum() / max(counts.sum(), 1.0)), least)
     return usual, np.maximum((sums + _RATERS * usual) / (counts + _RATERS), least)

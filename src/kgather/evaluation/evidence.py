@@ -75,24 +75,24 @@ def read_evidence(
     days: read when the ratings were given, too.
     Raises InputError where the working database is of another release.
     """
-    [(n_users, n_items)] = con.sql(
-        f"select (select count(*) from {work}.int_kgather__users), (select count(*) from {work}.int_kgather__items)"
-    ).fetchall()
-    original = RatingMatrix.from_batches(
-        con.sql(f"from {work}.int_kgather__coded_ratings").to_arrow_reader(_BATCH_ROWS), n_users, n_items
-    )
     items = con.sql(f"select item_id from {work}.int_kgather__items order by item_code").to_arrow_table()
-    users = con.sql(f"select user_id from {work}.int_kgather__users order by user_code").to_arrow_table()
+    users = con.sql(f"select user_id, rated from {work}.int_kgather__users order by user_code").to_arrow_table()
+    original = RatingMatrix.from_batches(
+        con.sql(f"from {work}.int_kgather__coded_ratings").to_arrow_reader(_BATCH_ROWS),
+        len(users),
+        len(items),
+        users["rated"].to_numpy(),
+    )
     [scale] = con.sql(f"select scale_min, scale_max, scale_step from {work}.int_kgather__scale").fetchall()
     codes, group_of_user, pseudonyms = _columns(
         con, f"select user_code, group_id, pseudonym from {work}.int_kgather__gathered order by user_code"
     )
     released = read_released(con, work, release)
-    groups = np.full(n_users, -1, dtype=np.int32)
+    groups = np.full(len(users), -1, dtype=np.int32)
     groups[codes] = _places(released.group_ids, group_of_user)
     truth = groups
     if released.members is not None:
-        truth = np.full(n_users, -1, dtype=np.int32)
+        truth = np.full(len(users), -1, dtype=np.int32)
         truth[codes] = _places(released.members, pseudonyms.astype(str))
     return Evidence(
         original=original,
