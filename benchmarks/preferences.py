@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from harness import RESULTS, machine
-from release import KNOWN, Fitted, K, Ratings, not_anonymized
+from release import ATTACKED, KNOWN, Fitted, K, Ratings, not_anonymized
 
 from kgather.attacks import run
 from kgather.evaluation.candidates import ShownVectors
@@ -138,7 +138,9 @@ def right_group(
         items=pa.array(np.arange(train.n_items)), scale=Scale(*scale, None), parameters={},
         group_ids=np.arange(len(shown.sizes)),
     )  # fmt: skip
-    attacked = run(evidence, known=KNOWN, targets=1000, attacks=["distance"], seed=seed, original_too=False, threads=2)
+    attacked = run(
+        evidence, known=KNOWN, targets=ATTACKED, attacks=["distance"], seed=seed, original_too=False, threads=2
+    )
     return tuple(result.group.value for result in attacked.results if result.group)
 
 

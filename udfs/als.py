@@ -205,9 +205,6 @@ class _Work:
         self.matrix, self.rank, self.pool = matrix, rank, pool
         self.tag = tag_of(rank)
         factor_penalty = options.regularization * deviation
-        rated = np.unique(matrix.items).size
-        harder = 1.0 + options.few_raters * rated / matrix.nnz
-        self.user_penalty = (options.level_regularization * harder, factor_penalty * harder, options.count_power, 0.0)
         self.item_penalty = (
             options.item_level_regularization, factor_penalty, options.count_power, options.rare_items,
         )  # fmt: skip
@@ -221,6 +218,8 @@ class _Work:
         self.mean = 0.0
         self.user_ranges = row_ranges(matrix.indptr, threads)
         self._build_tiles(threads)
+        harder = 1.0 + options.few_raters * np.count_nonzero(self.item_counts) / matrix.nnz
+        self.user_penalty = (options.level_regularization * harder, factor_penalty * harder, options.count_power, 0.0)
 
     def _build_tiles(self, threads: int) -> None:
         """Ratings by blocks of users, within a block by item: the item side reads one block's users at a

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import duckdb
 import yaml
@@ -15,8 +15,14 @@ _ITEMS = ("warcross", "joy_ride", "egomaniac", "pachinko", "geekerella")
 
 
 @cache
+def _folder() -> TemporaryDirectory[str]:
+    """A folder that goes with the process."""
+    return TemporaryDirectory(prefix="kgather-guard-")
+
+
+@cache
 def _database() -> Path:
-    file = Path(mkdtemp(prefix="kgather-guard-")) / "fixture.duckdb"
+    file = Path(_folder().name) / "fixture.duckdb"
     with duckdb.connect(file) as connection:
         build(connection)
     return file

@@ -98,7 +98,8 @@ def draw_of(
     """As `draw`, for any people with ratings by the item codes of the release; among bool[n]: from these only."""
     whole("targets", targets, 1)
     evidence, key, m = attacked.evidence, seed64(seed_number(seed)), knowledge.known
-    counts = count_kept(people.indptr, people.items, evidence.shown_items)
+    everything = evidence.shown_items.all()
+    counts = np.diff(people.indptr) if everything else count_kept(people.indptr, people.items, evidence.shown_items)
     if knowledge.pool != "all":
         counts = (counts + 1) // 2
     enough = np.flatnonzero(among & (counts >= m)).astype(np.int64)

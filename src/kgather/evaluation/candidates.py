@@ -128,7 +128,7 @@ class ShownVectors(_Fingerprinted):
         """As `Candidates.columns`. O(i n r)."""
         shown = self.item_factors[items] @ self.group_factors.T
         shown += self.item_levels[items][:, None] + self.group_levels
-        shown = np.clip(shown, *self.scale).astype(np.float32)
+        np.clip(shown, *self.scale, out=shown)
         return shown, shown
 
     def fingerprints(self) -> np.ndarray:

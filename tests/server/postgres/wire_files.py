@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -63,9 +63,15 @@ ONE = "select count(*) as n from people where film_a = 77"
 
 
 @cache
+def _folder(of: str) -> TemporaryDirectory[str]:
+    """A folder that goes with the process."""
+    return TemporaryDirectory(prefix=f"kgather-{of}-")
+
+
+@cache
 def files() -> Path:
     """A folder with database and policy."""
-    folder = Path(mkdtemp(prefix="kgather-wire-"))
+    folder = Path(_folder("wire").name)
     with duckdb.connect(folder / "people.duckdb") as con:
         con.execute(_SQL)
     (folder / "policy.yml").write_text(POLICY, encoding="utf-8")
@@ -75,7 +81,7 @@ def files() -> Path:
 @cache
 def certificate() -> Path | None:
     """A certificate of this machine with its key, in one file; None where there is no openssl to make it."""
-    folder = Path(mkdtemp(prefix="kgather-tls-"))
+    folder = Path(_folder("tls").name)
     made = folder / "both.pem"
     try:
         subprocess.run(
