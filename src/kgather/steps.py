@@ -40,9 +40,9 @@ def learn_preferences(
 ) -> pa.Table:
     """Learn levels and factors of users and items.
 
-    `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` (user_code, rated: how many items) and
-    `items` a row for each code, `scale` one row with scale_min and scale_max. Options may come as text, as dbt renders
-    them.
+    `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` (user_code and rated, a user's
+    number of items) and `items` a row for each code, `scale` one row with scale_min and scale_max. Options may come
+    as text, as dbt renders them.
 
     Returns a table (side, code, level, factor), empty where the solver is none. Raises InputError where the options
     make no sense.
