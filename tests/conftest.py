@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dbt_common.tests import enable_test_caching
 
 from kgather.loaders import LoadOptions
 from kgather.publish import AttributesSource, Published, publish
@@ -12,6 +13,9 @@ from kgather.settings import PublishSettings
 
 Publish = Callable[..., Published]
 ROOT = Path(__file__).parent.parent
+
+# Hundreds of macros of dbt's own are most of what a small publication reads: once in a process is enough.
+enable_test_caching()
 
 
 @pytest.fixture(scope="session")
