@@ -44,16 +44,16 @@ class AlsOptions:
     factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
     `count_power`. rare_items: of an item with n ratings, that is multiplied by 1 + rare_items / n.
     level_regularization, item_level_regularization: ratings at level zero (at the mean of all ratings) added
-    to each user (item). few_raters: where items have n ratings on average, both are multiplied by 1 + few_raters / n
-    for all users. influence: no rating moves what is predicted of its item by more than about so many
-    standard deviations: each is taken as at most so far above or below the mean of all ratings and its user's
-    level that its weight in the item's solution (in the level 1 / (ratings + item_level_regularization), in the
-    factors the length of its user's over their penalty and squares, as seen by a user whose factors are as long as
-    the root of the standard deviation) does not do more; 0: as it is. median: all items' levels are moved by one
-    number at the end, so that as many ratings lie above what is predicted as below (lowest mean absolute error),
-    instead of their mean (lowest RMSE). holdout: share of the ratings left out to see when to stop; learning stops
-    once `patience` sweeps in a row have not lowered the RMSE on them by `tolerance` of itself, and the last `refit`
-    sweeps use all ratings. holdout = 0 makes all sweeps.
+    to each user (item). few_raters: where items have n ratings on average, regularization and level_regularization
+    of all users are multiplied by 1 + few_raters / n. influence: no rating moves what is predicted of its item by
+    more than about so many standard deviations: each is taken as at most so far above or below the mean of all
+    ratings and its user's level that its weight in the item's solution (in the level 1 / (ratings +
+    item_level_regularization), in the factors the length of its user's over their penalty and squares, as seen by a
+    user whose factors are as long as the root of the standard deviation) does not do more; 0: as it is. median: all
+    items' levels are moved by one number at the end, so that as many ratings lie above what is predicted as below
+    (lowest mean absolute error), instead of their mean (lowest RMSE). holdout: share of the ratings left out to see
+    when to stop; learning stops once `patience` sweeps in a row have not lowered the RMSE on them by `tolerance` of
+    itself, and the last `refit` sweeps use all ratings. holdout = 0 makes all sweeps.
     """
 
     sweeps: int = 20

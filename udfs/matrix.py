@@ -248,6 +248,16 @@ def _put_in_order(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> 
 
 
 @njit(nogil=True, cache=True)
+def _wrong(user: np.int64, item: np.int64, rating: np.float32, n_users: int, n_items: int) -> int:
+    """What is wrong with a row: 0 nothing, 1 user, 2 item, 3 rating."""
+    if user < 0 or user >= n_users:
+        return 1
+    if item < 0 or item >= n_items:
+        return 2
+    return 0 if np.isfinite(rating) else 3
+
+
+@njit(nogil=True, cache=True)
 def _put(
     users: np.ndarray,
     items: np.ndarray,
@@ -259,16 +269,12 @@ def _put(
     out_items: np.ndarray,
     out_values: np.ndarray,
 ) -> tuple[int, int]:
-    """Writes rows to the next places of their users; what is wrong, as `_check` says it, or _TOO_MANY, and where."""
+    """Writes rows to the next places of their users; what is wrong, as `_wrong` says it, or _TOO_MANY, and where."""
     for j in range(len(users)):
-        user, item = np.int64(users[j]), np.int64(items[j])
-        if user < 0 or user >= n_users:
-            return 1, j
-        if item < 0 or item >= n_items:
-            return 2, j
-        rating = np.float32(ratings[j])
-        if not np.isfinite(rating):
-            return 3, j
+        user, rating = np.int64(users[j]), np.float32(ratings[j])
+        wrong = _wrong(user, np.int64(items[j]), rating, n_users, n_items)
+        if wrong:
+            return wrong, j
         at = place[user]
         if at == indptr[user + 1]:
             return _TOO_MANY, j
@@ -282,17 +288,14 @@ def _put(
 def _check(
     users: np.ndarray, items: np.ndarray, ratings: np.ndarray, n_users: int, n_items: int, last: np.ndarray
 ) -> tuple[int, int, bool, bool]:
-    """What is wrong (0 nothing, 1 user, 2 item, 3 rating), where, and whether users and items ascend."""
+    """What is wrong, as `_wrong` says it, where, and whether users and items ascend."""
     last_user, last_item = last[0], last[1]
     users_ascend, items_ascend = True, True
     for j in range(len(users)):
         user, item = np.int64(users[j]), np.int64(items[j])
-        if user < 0 or user >= n_users:
-            return 1, j, False, False
-        if item < 0 or item >= n_items:
-            return 2, j, False, False
-        if not np.isfinite(np.float32(ratings[j])):
-            return 3, j, False, False
+        wrong = _wrong(user, item, np.float32(ratings[j]), n_users, n_items)
+        if wrong:
+            return wrong, j, False, False
         users_ascend &= user >= last_user
         items_ascend &= (user > last_user) | (item > last_item)
         last_user, last_item = user, item

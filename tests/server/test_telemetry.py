@@ -56,14 +56,14 @@ def test_a_line_by_hand(logging_to: Path) -> None:
 
 
 def test_what_libraries_say_is_not_quoted(logging_to: Path) -> None:
-    other = logging.getLogger("some.library")
+    other = logging.getLogger("some.package")
     try:
         raise KeyError("Ada")  # noqa: EM101
     except KeyError:
         other.exception("row %s of secret", "Ada")
     other.info("Ada is only a detail")
     (line,) = lines(logging_to)
-    assert (line["event"], line["logger"], line["error"]) == ("a library reports", "some.library", "KeyError")
+    assert (line["event"], line["logger"], line["error"]) == ("a library reports", "some.package", "KeyError")
     assert "Ada" not in logging_to.read_text()
 
 

@@ -135,7 +135,7 @@ NAMES = tuple(setting.name for setting in _SETTINGS.values())
 
 @dataclass
 class Settings:
-    """The settings of one session. changed: what was set since the session began; first: what it began with."""
+    """The settings of one connection. changed: what was set since it began; first: what it began with."""
 
     first: Mapping[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Settings:
         return setting.name if setting.reported and self.get(name) != before else None
 
     def reset(self) -> list[str]:
-        """Set all to what the session began with. Returns the names that clients are to be told of."""
+        """Set all to what the connection began with. Returns the names that clients are to be told of."""
         return [name for key in list(self.changed) if (name := self.set(key, None))]
 
     def reported(self) -> dict[str, str]:
@@ -186,7 +186,7 @@ class Settings:
         name = self.get("TimeZone")
         found = UTC if name.upper() in ("UTC", "GMT", "Z") else _ZONES.get(name.lower())
         if found is None:
-            raise PgError(NOT_SUPPORTED, "The time zone of the session is not known here. Set another, as UTC.")
+            raise PgError(NOT_SUPPORTED, "The connection's time zone is not known here. Set another, as UTC.")
         return found
 
 
