@@ -18,11 +18,11 @@ import duckdb
 import numpy as np
 from harness import RESULTS, machine
 
-from kgather.attacks import run
-from kgather.evaluation.evidence import read_evidence
-from kgather.loaders import LoadOptions, load
-from kgather.publish import publish
-from kgather.settings import PublishSettings
+from kgather._attacks import run
+from kgather._evaluation.evidence import read_evidence
+from kgather._loaders import LoadOptions, load
+from kgather._publishing.publish import publish
+from kgather._settings.publication import PublishSettings
 
 DATA = {"ml-100k": "ml-100k/u.data", "ml-1m": "ml-1m/ratings.csv", "ml-latest-small": "ml-latest-small/ratings.csv"}
 CHOICES: list[dict] = [

@@ -18,12 +18,13 @@ from harness import RESULTS, machine
 from preferences import right_group, vectors_of
 from release import Fitted, K, Ratings
 
-from kgather.attacks.membership import compare
-from kgather.udfs import bkg
-from kgather.udfs.als import FOR_FIT
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import Preferences, learn
-from kgather.udfs.refine import refine
+from kgather._attacks.membership import compare
+from kgather.udfs.gathering import bkg
+from kgather.udfs.preferences.als import FOR_FIT
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.refining.refine import refine
 
 ALONE = ("nearest", "explained", "correlation", "likelihood", "folded")
 CHOICES: dict[str, dict] = {

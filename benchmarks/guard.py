@@ -21,9 +21,9 @@ import duckdb
 import numpy as np
 from harness import Claim, Result, Timing
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
-from kgather.udfs import k_likeness
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
+from kgather.udfs.gathering import k_likeness
 
 K = 10
 POLICY = """

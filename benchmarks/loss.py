@@ -17,12 +17,12 @@ import numpy as np
 from harness import Claim, Result
 from k_means_constrained import KMeansConstrained
 
-from kgather.udfs import mdav
-from kgather.udfs.blocks import gather_in_blocks
-from kgather.udfs.filled import filled_scores
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.quality import sse
-from kgather.udfs.refine import refine
+from kgather.udfs.gathering import mdav
+from kgather.udfs.gathering.blocks import gather_in_blocks
+from kgather.udfs.measuring.quality import sse
+from kgather.udfs.preferences.filled import filled_scores
+from kgather.udfs.ratings.matrix import RatingMatrix
+from kgather.udfs.refining.refine import refine
 
 SDC_MICRO = 4  # times the plain loop: sdcMicro 5.8.1 was measured at 41 CPU seconds for 100,000 x 10, k = 10
 BLOCK = 4000

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numba import njit
 
-from kgather.sql_text import literal
-from kgather.udfs.hashing import keyed, mix, seed64
+from kgather._sql_text import literal
+from kgather.udfs._shared.hashing import keyed, mix, seed64
 
 USERS, ITEMS, RATINGS = 480_189, 17_770, 100_480_507
 TASTES, DIMENSIONS = 24, 8

@@ -19,9 +19,9 @@ import numpy as np
 from choices import measure, split
 from harness import RESULTS, machine
 
-from kgather.loaders import LoadOptions
-from kgather.publish import publish
-from kgather.settings import PublishSettings
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import publish
+from kgather._settings.publication import PublishSettings
 
 DATA = {"ml-100k": "ml-100k/u.data", "ml-latest-small": "ml-latest-small/ratings.csv"}
 K = 10

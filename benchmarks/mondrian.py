@@ -15,8 +15,8 @@ import pandas as pd
 from anonypy import Preserver
 from harness import Claim, Result, paired, timed
 
-from kgather.udfs import k_likeness, k_member, mondrian
-from kgather.udfs.generalization_loss import class_ranges
+from kgather.udfs.gathering import k_likeness, k_member, mondrian
+from kgather.udfs.measuring.generalization_loss import class_ranges
 
 K = 10
 PEOPLE, USERS, ARTIFACTS = 30_000, 100_000, 10

@@ -26,15 +26,16 @@ import pyarrow as pa
 from harness import RESULTS, machine
 from release import ATTACKED, KNOWN, Fitted, K, Ratings, not_anonymized
 
-from kgather.attacks import run
-from kgather.evaluation.candidates import ShownVectors
-from kgather.evaluation.evidence import Evidence, Scale
-from kgather.udfs import bkg
-from kgather.udfs.als import FOR_FIT
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import Preferences, learn
-from kgather.udfs.quality import armse
-from kgather.udfs.refine import refine
+from kgather._attacks import run
+from kgather._evaluation.candidates import ShownVectors
+from kgather._evaluation.evidence import Evidence, Scale
+from kgather.udfs.gathering import bkg
+from kgather.udfs.measuring.quality import armse
+from kgather.udfs.preferences.als import FOR_FIT
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.refining.refine import refine
 
 SEEDS = {"ml-100k": (0, 1, 2), "ml-1m": (0,), "jester": (0, 1, 2)}
 

@@ -21,8 +21,9 @@ from harness import Claim, Result, paired, timed
 from surprise import SVD
 from surprise.trainset import Trainset
 
-from kgather.udfs import bkg, preferences
-from kgather.udfs.matrix import RatingMatrix
+from kgather.udfs.gathering import bkg
+from kgather.udfs.preferences import learning
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 FACTORS, EPOCHS = 10, 20
 # One factor at a time wants larger steps than all at once: with the rival's rate of 0.005 the errors are level.
@@ -68,7 +69,7 @@ def funk_against_surprise(name: str, ratings: Ratings, runs: int, result: Result
     shuffled = np.random.default_rng(0).permutation(len(ratings.values))
     train, test = np.split(shuffled, [int(0.8 * len(shuffled))])
     matrix, trainset = ratings.matrix(train), ratings.trainset(train)
-    learn = lambda: preferences.learn(  # noqa: E731
+    learn = lambda: learning.learn(  # noqa: E731
         matrix, solver="funk", rank=FACTORS, epochs=EPOCHS, scale=(1, 5), **FUNK
     )
     rival = SVD(n_factors=FACTORS, n_epochs=EPOCHS, random_state=0)
@@ -108,7 +109,7 @@ def publish_against_surprise(file: Path, ratings: Ratings, runs: int, result: Re
     rival = SVD(n_factors=FACTORS, n_epochs=EPOCHS, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         command = [
-            sys.executable, "-c", "from kgather.cli import main; main()",
+            sys.executable, "-c", "from kgather._cli import main; main()",
             "publish", str(file), "--k", "10", "--out", f"{folder}/release", "--force",
         ]  # fmt: skip
 

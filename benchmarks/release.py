@@ -26,19 +26,20 @@ import numpy as np
 import pyarrow as pa
 from harness import RESULTS, machine
 
-from kgather.attacks import run
-from kgather.attacks.membership import compare
-from kgather.evaluation.candidates import Candidates, ShownCells, ShownVectors
-from kgather.evaluation.evidence import Evidence, Scale, read_evidence
-from kgather.loaders import LoadOptions, load
-from kgather.publish import publish
-from kgather.settings import PublishSettings
-from kgather.udfs import bkg
-from kgather.udfs.als import FOR_FIT
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import Preferences, learn
-from kgather.udfs.refine import refine
+from kgather._attacks import run
+from kgather._attacks.membership import compare
+from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
+from kgather._evaluation.evidence import Evidence, Scale, read_evidence
+from kgather._loaders import LoadOptions, load
+from kgather._publishing.publish import publish
+from kgather._settings.publication import PublishSettings
+from kgather.udfs.gathering import bkg
+from kgather.udfs.preferences.als import FOR_FIT
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.ratings.matrix import RatingMatrix
+from kgather.udfs.refining.refine import refine
 
 K = 10
 SEEDS = (0, 1, 2)

@@ -18,8 +18,8 @@ import numpy as np
 from harness import Claim, Result, Timing, paired, timed
 from numba import njit
 
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.satisfaction import least_deviation, neighbours
+from kgather.udfs.checking.satisfaction import least_deviation, neighbours
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 K = 20
 R = 5.0  # the paper's: null against rating is as far as the highest rating

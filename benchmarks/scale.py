@@ -29,8 +29,8 @@ from harness import Claim, Result
 from make_ratings import RATINGS, USERS, Shape, write_netflix, write_parquet
 from numba import njit
 
-from kgather.sql_text import literal
-from kgather.udfs import bkg
+from kgather._sql_text import literal
+from kgather.udfs.gathering import bkg
 
 GROUPS = 75_022
 SIZES = (1_000_000, 10_000_000, RATINGS)
@@ -60,9 +60,9 @@ _DRIVER = """
 import json, sys, time
 from pathlib import Path
 from kgather import pipeline, publish as publishing
-from kgather.loaders import LoadOptions
-from kgather.progress import listening
-from kgather.settings import PublishSettings
+from kgather._loaders import LoadOptions
+from kgather._progress import listening
+from kgather._settings.publication import PublishSettings
 
 source, target, options, attributes = sys.argv[1:]
 

@@ -26,8 +26,8 @@ from kills import KEY, Killing
 from load import Load, resident, settled
 from server_process import PASSWORDS, Server, postgres
 
-from kgather.guard.guard import Guard
-from kgather.server import users
+from kgather._guard.guard import Guard
+from kgather._server import users
 
 ROOT = Path(__file__).parent.parent
 CONNECTIONS = 50

@@ -21,13 +21,13 @@ from choices import split
 from harness import RESULTS, machine
 from release import data_folder
 
-from kgather.attacks import run
-from kgather.attacks.attacked import Attacked
-from kgather.attacks.auxiliary import Knowledge, draw
-from kgather.evaluation.evidence import Evidence, read_evidence
-from kgather.loaders import LoadOptions
-from kgather.publish import publish
-from kgather.settings import PublishSettings
+from kgather._attacks import run
+from kgather._attacks.attacked import Attacked
+from kgather._attacks.auxiliary import Knowledge, draw
+from kgather._evaluation.evidence import Evidence, read_evidence
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import publish
+from kgather._settings.publication import PublishSettings
 
 FILE = "ml-100k/u.data"
 K = 10

@@ -22,7 +22,7 @@ import pandas as pd
 from harness import Claim, Result, paired
 from pycanon import anonymity
 
-from kgather.verify.connection import create_macros
+from kgather._verify.connection import create_macros
 
 ROWS, MANY = 100_000, 100_000_000
 GOALS = {"k": 10, "l": 30, "t": 300}
@@ -113,7 +113,7 @@ def memory(result: Result) -> None:
                 ) to '{file}' (format parquet)
             """)
         start = time.perf_counter()
-        call = [sys.executable, "-c", "from kgather.cli import main; main()", "verify", str(file), "--k", "10"]
+        call = [sys.executable, "-c", "from kgather._cli import main; main()", "verify", str(file), "--k", "10"]
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - start
     assert done.returncode == 0, done.stderr

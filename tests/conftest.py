@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from dbt_common.tests import enable_test_caching
 
-from kgather.loaders import LoadOptions
-from kgather.publish import AttributesSource, Published, publish
-from kgather.settings import PublishSettings
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import AttributesSource, Published, publish
+from kgather._settings.publication import PublishSettings
 
 Publish = Callable[..., Published]
 ROOT = Path(__file__).parent.parent

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import jinja2
 
-SQL = Path(__file__).parent.parent / "sql"
+from kgather._dbt_package import dbt_path
+
+SQL = dbt_path() / "sql"
 
 
 def create_macros(con: duckdb.DuckDBPyConnection, *names: str) -> None:

@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 from dbt_macros import load_macros
 
-from kgather.methods import BY_LEVEL, ON_ARTIFACTS, Method
-from kgather.settings import PublishSettings
+from kgather._settings.methods import BY_LEVEL, ON_ARTIFACTS, Method
+from kgather._settings.publication import PublishSettings
 
 FORMS = get_args(PublishSettings.model_fields["homogenize"].annotation)
 GENERALIZATIONS = get_args(PublishSettings.model_fields["generalize"].annotation)

@@ -119,7 +119,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project that `kgather init` writes."""
     folder = tmp_path_factory.mktemp("init") / "project"
-    shop.run(sys.executable, "-c", "from kgather.cli import main; main()", "init", str(folder), "--k", "4")
+    shop.run(sys.executable, "-c", "from kgather._cli import main; main()", "init", str(folder), "--k", "4")
     return folder
 
 

@@ -9,9 +9,10 @@ import pytest
 import typer
 import yaml
 
-from kgather.cli.app import app
-from kgather.udfs.als import AlsOptions
-from kgather.udfs.funk import FunkOptions
+from kgather._cli.app import app
+from kgather._dbt_package import dbt_path
+from kgather.udfs.preferences.als import AlsOptions
+from kgather.udfs.preferences.funk import FunkOptions
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -46,7 +47,7 @@ def test_the_sql_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.Monk
     names["con"].close()
 
 
-@pytest.mark.parametrize("macro", sorted((ROOT / "sql").rglob("kg_*.sql")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("macro", sorted((dbt_path() / "sql").rglob("kg_*.sql")), ids=lambda file: file.stem)
 def test_every_macro_is_documented_with_its_signature(macro: Path) -> None:
     signature = _SIGNATURE.search(macro.read_text(encoding="utf-8"))
     assert signature, f"{macro} creates no macro"
@@ -57,11 +58,11 @@ def test_every_macro_is_documented_with_its_signature(macro: Path) -> None:
 
 def test_no_macro_is_documented_that_is_not_there() -> None:
     headings = re.findall(r"^### `(\w+)\(", page("sql.md"), re.MULTILINE)
-    assert sorted(headings) == sorted(file.stem for file in (ROOT / "sql").rglob("kg_*.sql"))
+    assert sorted(headings) == sorted(file.stem for file in (dbt_path() / "sql").rglob("kg_*.sql"))
 
 
 def package_vars() -> list[str]:
-    project = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
+    project = yaml.safe_load((dbt_path() / "dbt_project.yml").read_text(encoding="utf-8"))
     return list(project["vars"]["kgather"])
 
 
@@ -70,7 +71,7 @@ def test_every_var_is_documented(name: str) -> None:
     assert f"`{name}`" in page("vars.md")
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in (ROOT / "sql" / "tests").glob("*.sql")))
+@pytest.mark.parametrize("name", sorted(file.stem for file in (dbt_path() / "sql" / "tests").glob("*.sql")))
 def test_every_generic_test_is_documented(name: str) -> None:
     assert re.search(rf"\b{name}\b", page("tests.md"))
 

@@ -9,7 +9,7 @@ from dbt_macros import CompilerError, create_macros, load_macros
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.hierarchy import Hierarchy
+from kgather._settings.hierarchy import Hierarchy
 
 Rows = list[tuple[Any, ...]]
 

@@ -8,8 +8,8 @@ from dbt_macros import load_macros
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.hierarchy import Hierarchy, binary, domain_of
+from kgather._errors import InputError
+from kgather._settings.hierarchy import Hierarchy, binary, domain_of
 
 FILES = ("generalize/hierarchy.sql", "hooks/check_vars.sql")
 HALVES = [[[0, 2], [3, 5]], [[0, 5]]]

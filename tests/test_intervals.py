@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-SQL = Path(__file__).parent.parent / "sql" / "generalize"
+from kgather._dbt_package import dbt_path
+
+SQL = dbt_path() / "sql" / "generalize"
 Rows = list[tuple[Any, ...]]
 Ratings = dict[tuple[int, int], float]  # by user and item
 

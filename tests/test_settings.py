@@ -6,10 +6,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from kgather.dbt_package import dbt_path
-from kgather.errors import InputError
-from kgather.settings import PublishSettings
-from kgather.validation import validated
+from kgather._dbt_package import dbt_path
+from kgather._errors import InputError
+from kgather._settings.publication import PublishSettings
+from kgather._settings.validation import validated
 
 # What a dbt user says of the model; the command line's loaders find it out.
 OF_THE_MODEL = {"ratings", "user_column", "item_column", "rating_column", "time_column", "item_id_type"}

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import kgather
-from kgather.errors import InputError
+from kgather._errors import InputError
 
 GATHER = "select unnest(kg_gather(list(p), {k}), recursive := true) from ({source}) as p"
 LEARN = "select unnest(kg_preferences(list(r){options}), recursive := true) from ({source}) as r"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from dbt_macros import load_macros
 
-from kgather.udfs.sensitive_diversity import least_diversity
+from kgather.udfs.diversity.sensitive_diversity import least_diversity
 
 
 def undiverse(groups: np.ndarray, values: np.ndarray, **asked: object) -> int:

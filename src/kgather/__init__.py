@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kgather.sql_functions import load as load
+    from kgather._sql_functions import load as load
 
 try:
     __version__ = version("kgather")
@@ -17,7 +17,7 @@ __all__ = ["__version__", "load"]
 def __getattr__(name: str) -> Any:
     # Not imported before it is asked for: the kernels behind it take a second to import.
     if name == "load":
-        from kgather.sql_functions import load
+        from kgather._sql_functions import load
 
         return load
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -3,7 +3,7 @@
 import duckdb
 from dbt.adapters.duckdb.plugins import BasePlugin
 
-from kgather.sql_functions import load
+from kgather._sql_functions import load
 
 
 class Plugin(BasePlugin):

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kgather.evaluation.candidates import ShownCells
-from kgather.evaluation.evidence import Evidence, Scale
-from kgather.udfs.matrix import RatingMatrix
+from kgather._evaluation.candidates import ShownCells
+from kgather._evaluation.evidence import Evidence, Scale
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 Rows = Sequence[Sequence[float | None]]
 

@@ -7,26 +7,26 @@ import pyarrow as pa
 import pytest
 from attack_data import evidence, matrix
 
-from kgather.attacks.attacked import Attacked, original_of
-from kgather.attacks.auxiliary import Knowledge, Known, draw
-from kgather.attacks.differences import differences
-from kgather.attacks.disclosure import disclosure
-from kgather.attacks.guesses import Guesses, guess
-from kgather.attacks.homogeneity import homogeneity
-from kgather.attacks.intersection import Second, intersection
-from kgather.attacks.linkage import distance, linkage
-from kgather.attacks.membership import Others, advantage, membership
-from kgather.attacks.posterior import Posterior
-from kgather.attacks.results import KINDS, Rate
-from kgather.attacks.row_order import Members, row_order
-from kgather.attacks.runner import run
-from kgather.attacks.scoring import scoring
-from kgather.attacks.structure import label, structure
-from kgather.attacks.telling import People, fold
-from kgather.errors import InputError
-from kgather.udfs.folding import trace_scores
-from kgather.udfs.posterior import judge_folded
-from kgather.udfs.scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, Behind, mean_gap
+from kgather._attacks.attacked import Attacked, original_of
+from kgather._attacks.auxiliary import Knowledge, Known, draw
+from kgather._attacks.differences import differences
+from kgather._attacks.disclosure import disclosure
+from kgather._attacks.guesses import Guesses, guess
+from kgather._attacks.homogeneity import homogeneity
+from kgather._attacks.intersection import Second, intersection
+from kgather._attacks.linkage import distance, linkage
+from kgather._attacks.membership import Others, advantage, membership
+from kgather._attacks.posterior import Posterior
+from kgather._attacks.results import KINDS, Rate
+from kgather._attacks.row_order import Members, row_order
+from kgather._attacks.runner import run
+from kgather._attacks.scoring import scoring
+from kgather._attacks.structure import label, structure
+from kgather._attacks.telling import People, fold
+from kgather._errors import InputError
+from kgather.udfs.attacking.folding import trace_scores
+from kgather.udfs.attacking.posterior import judge_folded
+from kgather.udfs.attacking.scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, Behind, mean_gap
 
 N = None
 # Six users in three groups of two; the groups show means.
@@ -209,9 +209,9 @@ def test_linkage_of_sampled_users_is_that_of_all_where_all_are_sampled(monkeypat
     attacked = Attacked.of(evidence(ORIGINAL, SHOWN, TRUTH))
     whole = linkage(attacked)
     # 13 ratings and 4 items, each x 3 candidates, fit just so; one less, and a single candidate is linked back.
-    monkeypatch.setattr("kgather.attacks.linkage._WORK", 51)
+    monkeypatch.setattr("kgather._attacks.linkage._WORK", 51)
     assert linkage(attacked) == whole
-    monkeypatch.setattr("kgather.attacks.linkage._WORK", 50)
+    monkeypatch.setattr("kgather._attacks.linkage._WORK", 50)
     there, back = linkage(attacked)
     assert there == whole[0]
     assert back.targets == 2

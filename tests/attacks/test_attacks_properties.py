@@ -12,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kgather.attacks import Extra, Knowledge, quick, run
-from kgather.attacks.attacked import Attacked
-from kgather.attacks.auxiliary import draw
-from kgather.attacks.differences import differences
-from kgather.attacks.intersection import Second
-from kgather.attacks.membership import PRACTISED, Others, compare, membership
-from kgather.attacks.profiles import profiles_of
-from kgather.attacks.results import Rate
-from kgather.attacks.row_order import Members
-from kgather.attacks.telling import ALONE, WITH_OTHERS
-from kgather.errors import InputError
-from kgather.evaluation.candidates import ShownVectors
-from kgather.evaluation.evidence import Evidence
+from kgather._attacks import Extra, Knowledge, quick, run
+from kgather._attacks.attacked import Attacked
+from kgather._attacks.auxiliary import draw
+from kgather._attacks.differences import differences
+from kgather._attacks.intersection import Second
+from kgather._attacks.membership import PRACTISED, Others, compare, membership
+from kgather._attacks.profiles import profiles_of
+from kgather._attacks.results import Rate
+from kgather._attacks.row_order import Members
+from kgather._attacks.telling import ALONE, WITH_OTHERS
+from kgather._errors import InputError
+from kgather._evaluation.candidates import ShownVectors
+from kgather._evaluation.evidence import Evidence
 
 RATING = st.sampled_from([np.nan, 1.0, 2.0, 3.0, 4.0, 5.0])
 
@@ -76,10 +76,10 @@ def test_the_same_seed_gives_the_same_at_any_number_of_threads() -> None:
 def test_memory_for_one_item_at_a_time_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     release = random_release(40, 25, 4, 2)
     whole = run(release, targets=50, threads=2)
-    monkeypatch.setattr("kgather.attacks.attacked.PIECE_BYTES", 1)
-    monkeypatch.setattr("kgather.attacks.linkage.PIECE_BYTES", 1)
-    monkeypatch.setattr("kgather.attacks.disclosure.PIECE_BYTES", 1)
-    monkeypatch.setattr("kgather.attacks.profiles._CELLS", 1)
+    monkeypatch.setattr("kgather._attacks.attacked.PIECE_BYTES", 1)
+    monkeypatch.setattr("kgather._attacks.linkage.PIECE_BYTES", 1)
+    monkeypatch.setattr("kgather._attacks.disclosure.PIECE_BYTES", 1)
+    monkeypatch.setattr("kgather._attacks.profiles._CELLS", 1)
     pieces = run(release, targets=50, threads=2)
     # Sums in another order differ in the last digit, which rates do not show.
     assert whole.as_dict() == pieces.as_dict()

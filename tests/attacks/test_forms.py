@@ -10,14 +10,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kgather.attacks import quick, run
-from kgather.attacks.left_out import half_in
-from kgather.cli import attack
-from kgather.errors import InputError, KgatherError
-from kgather.evaluation.opening import open_evidence
-from kgather.loaders import LoadOptions
-from kgather.publish import Published
-from kgather.settings import PublishSettings
+from kgather._attacks import quick, run
+from kgather._cli import attack
+from kgather._errors import InputError, KgatherError
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import Published
+from kgather._republishing.left_out import half_in
+from kgather._republishing.opening import open_evidence
+from kgather._settings.publication import PublishSettings
 
 FORMS = {
     "predicted": {},

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kgather.attacks import AttackReport, AttackResult, quick, run
-from kgather.evaluation.evidence import Evidence
-from kgather.evaluation.opening import open_evidence
+from kgather._attacks import AttackReport, AttackResult, quick, run
+from kgather._evaluation.evidence import Evidence
+from kgather._republishing.opening import open_evidence
 
 K = 10
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-KGATHER = [sys.executable, "-c", "from kgather.cli import main; main()"]
+KGATHER = [sys.executable, "-c", "from kgather._cli import main; main()"]
 
 
 def kgather(

@@ -15,11 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kgather.cli import sweep as cli
-from kgather.errors import InputError, KgatherError, PromiseError
-from kgather.loaders import LoadOptions
-from kgather.settings import PublishSettings
-from kgather.sweep import FILES, LOSS_ALLOWED, RULE, SweepRow, quiet, risks, sweep, with_front, with_recommended
+from kgather._cli import sweep as cli
+from kgather._errors import InputError, KgatherError, PromiseError
+from kgather._loaders import LoadOptions
+from kgather._republishing.sweep import (
+    FILES,
+    LOSS_ALLOWED,
+    RULE,
+    SweepRow,
+    quiet,
+    risks,
+    sweep,
+    with_front,
+    with_recommended,
+)
+from kgather._settings.publication import PublishSettings
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -85,16 +95,16 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Calls:
         calls.seeds.append(seed)
         return SimpleNamespace(as_dict=lambda: found(1 / evidence.settings.k))
 
-    monkeypatch.setattr("kgather.evaluation.held_out.held_out", held_out)
-    monkeypatch.setattr("kgather.evaluation.metrics.shown_errors", shown_errors)
+    monkeypatch.setattr("kgather._republishing.held_out.held_out", held_out)
+    monkeypatch.setattr("kgather._evaluation.metrics.shown_errors", shown_errors)
 
     def half_in(inputs: object, settings: PublishSettings, options: object, *, seed: int) -> list[Any]:
         del inputs, options, seed
         told = {"advantage": 0.5 / settings.k, "advantage_by_chance": 0.04}
         return [SimpleNamespace(as_dict=lambda: result("membership", "all ratings", None, None, **told))]
 
-    monkeypatch.setattr("kgather.attacks.quick", quick)
-    monkeypatch.setattr("kgather.attacks.left_out.half_in", half_in)
+    monkeypatch.setattr("kgather._attacks.quick", quick)
+    monkeypatch.setattr("kgather._republishing.left_out.half_in", half_in)
     return calls
 
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from kgather.cli.app import app
-from kgather.errors import KgatherError
-from kgather.publish import Published
+from kgather._cli.app import app
+from kgather._errors import KgatherError
+from kgather._publishing.publish import Published
 
 ROWS = pa.table(
     {

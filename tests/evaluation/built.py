@@ -8,10 +8,10 @@ from pathlib import Path
 
 import duckdb
 
-from kgather import pipeline
-from kgather.evaluation.evidence import Evidence, read_evidence
-from kgather.loaders import LoadOptions, load
-from kgather.settings import PublishSettings
+from kgather._evaluation.evidence import Evidence, read_evidence
+from kgather._loaders import LoadOptions, load
+from kgather._publishing import pipeline
+from kgather._settings.publication import PublishSettings
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 from kernel_data import matrix_of
 
-from kgather.evaluation.candidates import ShownCells
-from kgather.evaluation.evidence import Evidence, Scale
+from kgather._evaluation.candidates import ShownCells
+from kgather._evaluation.evidence import Evidence, Scale
 
 Table = list[list[float]] | np.ndarray
 

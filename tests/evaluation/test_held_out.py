@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from evidence_data import evidence_of
 
-from kgather.errors import InputError
-from kgather.evaluation import held_out as module
-from kgather.evaluation import recommenders
-from kgather.evaluation.evidence import Evidence
-from kgather.evaluation.held_out import held_out
-from kgather.evaluation.recommenders import recommender_errors
-from kgather.settings import PublishSettings
+from kgather._errors import InputError
+from kgather._evaluation import recommenders
+from kgather._evaluation.evidence import Evidence
+from kgather._evaluation.recommenders import recommender_errors
+from kgather._republishing import held_out as module
+from kgather._republishing.held_out import held_out
+from kgather._settings.publication import PublishSettings
 
 NAN = float("nan")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from built import Build, built
 
-from kgather import pipeline
-from kgather.dbt_package import dbt_path
-from kgather.evaluation.metrics import ABOUT, measure
+from kgather._dbt_package import dbt_path
+from kgather._evaluation.metrics import ABOUT, measure
+from kgather._publishing import pipeline
 
 FORMS: dict[str, dict[str, object]] = {
     "predicted": {},

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from kgather.evaluation import candidates, metrics
-from kgather.evaluation.candidates import ShownVectors
-from kgather.evaluation.evidence import Evidence
-from kgather.evaluation.metrics import (
+from kgather._evaluation import candidates, metrics
+from kgather._evaluation.candidates import ShownVectors
+from kgather._evaluation.evidence import Evidence
+from kgather._evaluation.metrics import (
     ABOUT,
     Metric,
     described,

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import matrix_of, mean_absolute_error, movielens_100k, split
 
-from kgather.errors import InputError
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.nearest_neighbour import predict
+from kgather._errors import InputError
+from kgather.udfs.measuring.nearest_neighbour import predict
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 NAN = float("nan")
 

@@ -9,13 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kgather.cli.metrics import command
-from kgather.errors import InputError
-from kgather.evaluation.metrics import read_metrics
-from kgather.evaluation.of_release import class_metrics, measure_release
-from kgather.loaders import LoadOptions
-from kgather.publish import Published, publish
-from kgather.settings import PublishSettings
+from kgather._cli.metrics import command
+from kgather._errors import InputError
+from kgather._evaluation.metrics import read_metrics
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import Published, publish
+from kgather._republishing.of_release import class_metrics, measure_release
+from kgather._settings.publication import PublishSettings
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command("metrics")(command)
@@ -100,7 +100,7 @@ def test_what_is_no_release_is_refused(tmp_path: Path, generalized: Published) -
 def test_users_attributes_are_asked_for_where_they_are_needed(
     released: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kgather.evaluation import of_release
+    from kgather._republishing import of_release
 
     opened = of_release.open_evidence
 

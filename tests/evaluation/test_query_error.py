@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.udfs import k_likeness
-from kgather.udfs.query_error import domain_of, masks_of_ranges, masks_of_sets, query_errors
+from kgather._errors import InputError
+from kgather.udfs.gathering import k_likeness
+from kgather.udfs.measuring.query_error import domain_of, masks_of_ranges, masks_of_sets, query_errors
 
 NAN = float("nan")
 DOMAIN = np.array([1.0, 2, 3, 4, 5])

@@ -12,9 +12,9 @@ from dbt_macros import SQL, create_macros
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.evaluation.metrics import spearman
-from kgather.hierarchy import Hierarchy
-from kgather.udfs import generalization_loss
+from kgather._evaluation.metrics import spearman
+from kgather._settings.hierarchy import Hierarchy
+from kgather.udfs.measuring import generalization_loss
 
 Rows = list[tuple[Any, ...]]
 MACROS = sorted(file.stem for file in (SQL / "metrics").glob("kg_*.sql"))

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from kgather.publish import Published
+from kgather._publishing.publish import Published
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

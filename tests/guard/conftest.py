@@ -9,10 +9,10 @@ import duckdb
 import pytest
 from guard_data import POLICY, Ask, Unguarded, build
 
-from kgather.guard.catalog import Catalog, catalog_of
-from kgather.guard.plan import Local, Plan
-from kgather.guard.planner import plan
-from kgather.guard.policy import Policy, parse_policy
+from kgather._guard.catalog import Catalog, catalog_of
+from kgather._guard.plan import Local, Plan
+from kgather._guard.planner import plan
+from kgather._guard.policy import Policy, parse_policy
 
 ROOT = Path(__file__).parent.parent.parent
 

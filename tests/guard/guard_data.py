@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from kgather.guard.catalog import Catalog
-from kgather.guard.plan import Block, Local, Plan, Question
-from kgather.guard.render import aggregate_sql, question_sql
+from kgather._guard.catalog import Catalog
+from kgather._guard.plan import Block, Local, Plan, Question
+from kgather._guard.render import aggregate_sql, question_sql
 
 ITEMS = ("warcross", "joy_ride", "egomaniac", "pachinko", "geekerella")
 USERS = 200

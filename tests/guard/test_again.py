@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from guard_files import statements, write_files
 
+from kgather._guard.refused import Refused
 from kgather.guard import Guard
-from kgather.guard.refused import Refused
 
 STATEMENTS = (
     "SELECT city, COUNT(*) AS n, AVG(salary) AS a FROM ratings_wide GROUP BY city ORDER BY city",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kgather.guard import atoms
+from kgather._guard import atoms
 
 KEYS = np.array([11, 22, 33, 44, 55], dtype=np.uint64)
 

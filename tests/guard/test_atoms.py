@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgather.guard import atoms
+from kgather._guard import atoms
 
 SEED = np.uint64(7)
 

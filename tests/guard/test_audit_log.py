@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from guard_files import write_files
 
-from kgather.errors import InputError
-from kgather.guard.audit_log import AuditLog, Entry, Rotation
-from kgather.guard.guard import Guard
-from kgather.guard.refused import TOO_FEW_MESSAGE, Refused
+from kgather._errors import InputError
+from kgather._guard.audit_log import AuditLog, Entry, Rotation
+from kgather._guard.guard import Guard
+from kgather._guard.refused import TOO_FEW_MESSAGE, Refused
 
 ASK = "SELECT AVG(salary) AS v FROM ratings_wide WHERE warcross >= ?"
 
@@ -107,7 +107,7 @@ def test_without_a_line_there_is_no_answer(guard: Guard, log: Path) -> None:
 def test_a_full_disk_leaves_no_half_line(guard: Guard, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guard.query(ASK, parameters=[4])
     before = log.read_bytes()
-    monkeypatch.setattr("kgather.guard.audit_log.os.write", Filling(os.write))
+    monkeypatch.setattr("kgather._guard.audit_log.os.write", Filling(os.write))
     with pytest.raises(InputError, match="No space left on device"):
         guard.query(ASK, parameters=[4])
     monkeypatch.undo()
@@ -173,7 +173,7 @@ def test_a_new_day_begins_a_new_file(
     path = tmp_path / "audit.jsonl"
     for moment in (first, second):
         now = datetime.fromisoformat(moment).replace(tzinfo=UTC)
-        monkeypatch.setattr("kgather.guard.audit_log.datetime", At(now))
+        monkeypatch.setattr("kgather._guard.audit_log.datetime", At(now))
         AuditLog(path, rotation=Rotation(every=every)).record(Entry("analyst", moment, (), _at=now))
     old = path.with_name("audit.jsonl.1")
     assert old.exists() is aside

@@ -13,12 +13,12 @@ from guard_files import truth, write_files
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from kgather.cli.app import app
-from kgather.cli.query import parameters
-from kgather.errors import KgatherError
-from kgather.guard.guard import Guard
-from kgather.guard.policy import Diversity, Limits, Pivot, Policy, Table, load_policy
-from kgather.guard.refused import TOO_FEW_MESSAGE
+from kgather._cli.app import app
+from kgather._cli.query import parameters
+from kgather._errors import KgatherError
+from kgather._guard.guard import Guard
+from kgather._guard.policy import Diversity, Limits, Pivot, Policy, Table, load_policy
+from kgather._guard.refused import TOO_FEW_MESSAGE
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 BY_CITY = "SELECT city, COUNT(*) AS n, AVG(salary) AS mean FROM ratings_wide GROUP BY city ORDER BY city"
@@ -161,7 +161,7 @@ def test_what_is_refused_ends_with_4(policy: Path) -> None:
 
 def test_the_process_itself(policy: Path) -> None:
     """Exit code 4, the one text on standard error, nothing on standard output."""
-    command = [sys.executable, "-c", "from kgather.cli.app import main; main()", "query", "--policy", str(policy)]
+    command = [sys.executable, "-c", "from kgather._cli.app import main; main()", "query", "--policy", str(policy)]
     done = subprocess.run([*command, FEW], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (4, "", f"kgather: {TOO_FEW_MESSAGE}\n")
     done = subprocess.run(

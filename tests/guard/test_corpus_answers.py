@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 ROOT = Path(__file__).parent.parent.parent
 # The one in Bergen, whose salary no sums may give.

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from guard_data import Ask
 
-from kgather.guard.plan import Local, Plan
-from kgather.guard.refused import Refused
+from kgather._guard.plan import Local, Plan
+from kgather._guard.refused import Refused
 
 # Values for statements with parameters, which the corpus tells in words.
 PARAMETERS = {"OK51": (5,)}

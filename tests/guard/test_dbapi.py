@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from guard_files import truth, write_files
 
+from kgather._guard.guard import Guard
 from kgather.guard import dbapi
 from kgather.guard.dbapi import Connection, connect
-from kgather.guard.guard import Guard
 
 PANDAS = (dbapi.TooFew, pd.errors.DatabaseError)
 BY_CITY = "SELECT city, COUNT(*) AS n, AVG(salary) AS mean FROM ratings_wide GROUP BY city ORDER BY city"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgather.guard.history import Present, present
-from kgather.guard.ledger import Kept
-from kgather.guard.partition import Column
+from kgather._guard.history import Present, present
+from kgather._guard.ledger import Kept
+from kgather._guard.partition import Column
 
 K = 3
 SEED = np.uint64(5)

@@ -3,7 +3,7 @@
 import pytest
 from guard_data import Ask
 
-from kgather.guard.refused import Refused
+from kgather._guard.refused import Refused
 
 HOSTILE = (
     # The person by another name

@@ -20,10 +20,10 @@ from guard_files import truth, write_files
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.guard.guard import Guard
-from kgather.guard.ledger import Change, Kept, Ledger, delta, latest, renamed, secret_key
-from kgather.guard.refused import Refused
+from kgather._errors import InputError
+from kgather._guard.guard import Guard
+from kgather._guard.ledger import Change, Kept, Ledger, delta, latest, renamed, secret_key
+from kgather._guard.refused import Refused
 
 ROOT = Path(__file__).parent
 
@@ -259,7 +259,7 @@ def test_a_guard_without_its_ledger_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_program_holds_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgather.guard.ledger._PATIENCE", 0.2)
+    monkeypatch.setattr("kgather._guard.ledger._PATIENCE", 0.2)
     ledger.read(5)
     script = f"import duckdb; c = duckdb.connect({str(ledger.path)!r}); print('open', flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
@@ -275,7 +275,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(ledger: Ledger, monkeypatch
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("kgather.guard.ledger.os.open", refuse)
+    monkeypatch.setattr("kgather._guard.ledger.os.open", refuse)
     with pytest.raises(InputError, match="cannot be written to: Permission denied"), ledger.deciding():
         pass
 
@@ -285,7 +285,7 @@ def test_a_file_that_cannot_be_opened_is_named(ledger: Ledger, monkeypatch: pyte
         raise PermissionError(13, "Permission denied")
 
     ledger.read(5)
-    monkeypatch.setattr("kgather.guard.ledger.duckdb.connect", refuse)
+    monkeypatch.setattr("kgather._guard.ledger.duckdb.connect", refuse)
     with pytest.raises(InputError, match="cannot be opened: Permission denied"):
         ledger.read(5)
 
@@ -305,7 +305,7 @@ def test_a_failed_write_changes_nothing(ledger: Ledger, monkeypatch: pytest.Monk
         msg = "IO Error: row 'Ada' No space left on device"
         raise duckdb.IOException(msg)
 
-    monkeypatch.setattr("kgather.guard.ledger._record_clusters", broken)
+    monkeypatch.setattr("kgather._guard.ledger._record_clusters", broken)
     with pytest.raises(InputError, match="No space left on device") as told:
         ledger.write(5, {"unit": Change(before, after, 2)})
     assert "Ada" not in str(told.value)
@@ -345,7 +345,7 @@ def test_the_file_is_private_while_it_is_written(ledger: Ledger, monkeypatch: py
     def look(*_: object) -> None:
         seen.extend(stat.S_IMODE(file.stat().st_mode) for file in ledger.path.parent.glob("ledger.duckdb*"))
 
-    monkeypatch.setattr("kgather.guard.ledger._record_clusters", look)
+    monkeypatch.setattr("kgather._guard.ledger._record_clusters", look)
     ledger.write(5, {"unit": Change(None, partition([0] * 1000, 1), 1)})
     assert seen
     assert set(seen) == {0o600}
@@ -402,8 +402,8 @@ def test_the_environment_goes_before_the_file(tmp_path: Path, monkeypatch: pytes
 
 KILLED = """
 import gc, json, os, signal, sys
-from kgather.guard import guard as g, ledger as l
-from kgather.guard.guard import Guard
+from kgather._guard import guard as g, ledger as l
+from kgather._guard.guard import Guard
 # Steps are the lines of what decides and writes.
 FILES = {g.__file__, l.__file__}
 
@@ -538,7 +538,7 @@ def test_after_a_kill_everything_is_there_that_was_told(
 
 ASKING = """
 import json, sys, threading
-from kgather.guard.guard import Guard
+from kgather._guard.guard import Guard
 policy, pairs = sys.argv[1], json.loads(sys.argv[2])
 guards = [Guard.from_policy(policy) for _ in range(2)]
 print("ready", flush=True)
@@ -643,7 +643,7 @@ def test_what_another_process_wrote_is_read_without_the_database(
     policy = write_files(tmp_path)
     one, two = Guard.from_policy(policy), Guard.from_policy(policy)
     one.query(QUERIES[0])
-    monkeypatch.setattr("kgather.guard.base.Base.load", lambda *_, **__: pytest.fail("the database was read again"))
+    monkeypatch.setattr("kgather._guard.base.Base.load", lambda *_, **__: pytest.fail("the database was read again"))
     stamp = two.ledger.stamp()
     two.query(QUERIES[0])
     assert two.ledger.stamp() == stamp

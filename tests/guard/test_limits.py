@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 from guard_data import Ask
 
-from kgather.guard.plan import Local, Plan
-from kgather.guard.refused import PARAMETERS, TOO_COMPLEX, Refused, Rule
+from kgather._guard.plan import Local, Plan
+from kgather._guard.refused import PARAMETERS, TOO_COMPLEX, Refused, Rule
 
 
 def chain(n: int) -> str:

@@ -14,11 +14,11 @@ from guard_files import truth, write_files
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.guard.deadline import LIMITS_MESSAGE, Deadline
-from kgather.guard.guard import Guard
-from kgather.guard.refused import TOO_FEW_MESSAGE, Refused, Rule
-from kgather.guard.warm import compile_kernels
+from kgather._errors import InputError
+from kgather._guard.deadline import LIMITS_MESSAGE, Deadline
+from kgather._guard.guard import Guard
+from kgather._guard.refused import TOO_FEW_MESSAGE, Refused, Rule
+from kgather._guard.warm import compile_kernels
 
 PUBLIC_ROWS = 30_000
 
@@ -107,7 +107,7 @@ def test_conditions_are_ended_too(short: Guard, monkeypatch: pytest.MonkeyPatch)
     def slow(*_: object) -> None:
         short._state.base.con.sql("select count(*) from range(1000000) a, range(1000000) b").fetchall()
 
-    monkeypatch.setattr("kgather.guard.base.Base.outcome", slow)
+    monkeypatch.setattr("kgather._guard.base.Base.outcome", slow)
     started = time.monotonic()
     told = refusal(short, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 2")
     assert time.monotonic() - started < 15
@@ -116,7 +116,7 @@ def test_conditions_are_ended_too(short: Guard, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_no_engine_runs_is_ended_at_the_next_step(short: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgather.guard.answers.Answering.cut_for", lambda *_: time.sleep(0.6))
+    monkeypatch.setattr("kgather._guard.answers.Answering.cut_for", lambda *_: time.sleep(0.6))
     stamp = short.ledger.stamp()
     assert refusal(short, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 3").reason == LIMITS_MESSAGE
     assert short.ledger.stamp() == stamp
@@ -169,10 +169,10 @@ def test_an_interrupt_between_two_statements_is_not_lost() -> None:
 COMPILED = """
 import sys
 from contextlib import suppress
-from kgather.guard.refused import Refused
-from kgather.guard import atoms, ledger
-from kgather.guard.guard import Guard
-from kgather.guard.warm import compile_kernels
+from kgather._guard.refused import Refused
+from kgather._guard import atoms, ledger
+from kgather._guard.guard import Guard
+from kgather._guard.warm import compile_kernels
 
 def signatures():
     found = {f"{m.__name__}.{n}": list(f.signatures)
@@ -353,7 +353,7 @@ def test_no_condition_fails_on_data(guard: Guard, condition: str) -> None:
             raise
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kgather.guard.base.Base.outcome", watched)
+        patch.setattr("kgather._guard.base.Base.outcome", watched)
         reason(guard, f"SELECT COUNT(*) FROM ratings_wide WHERE {condition}")
     assert failed == []
 
@@ -377,7 +377,7 @@ def test_what_breaks_inside_says_nothing(
     def broken(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(f"kgather.guard.base.Base.{where}", broken)
+    monkeypatch.setattr(f"kgather._guard.base.Base.{where}", broken)
     told = refusal(guard, "SELECT SUM(salary) FROM ratings_wide WHERE joy_ride = 4")
     assert told.reason in (TOO_FEW_MESSAGE, LIMITS_MESSAGE)
     assert told.static is False

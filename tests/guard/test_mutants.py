@@ -10,8 +10,8 @@ import sqlglot
 from guard_data import Ask, Unguarded, rows_of, statements
 from sqlglot import exp
 
-from kgather.guard.plan import Plan
-from kgather.guard.refused import Refused
+from kgather._guard.plan import Plan
+from kgather._guard.refused import Refused
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "guard"
 ROUNDS = 150

@@ -8,11 +8,11 @@ from guard_data import Ask
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.guard.catalog import Catalog
-from kgather.guard.names import Scope, base_column, resolve
-from kgather.guard.plan import Local, Plan
-from kgather.guard.refused import AMBIGUOUS, UNKNOWN_COLUMN, UNKNOWN_TABLE, Refused
-from kgather.guard.statement import read
+from kgather._guard.catalog import Catalog
+from kgather._guard.names import Scope, base_column, resolve
+from kgather._guard.plan import Local, Plan
+from kgather._guard.refused import AMBIGUOUS, UNKNOWN_COLUMN, UNKNOWN_TABLE, Refused
+from kgather._guard.statement import read
 
 NAME = re.compile(r"\{(\w+)\}")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.guard import outcomes
-from kgather.guard.outcomes import Outcome, Outcomes, look_up
-from kgather.guard.plan import TRUE, Bound, Exists, Expr, Literal, Op, PerUnit, Question, Reference, Universe
-from kgather.guard.render import expression, relation
+from kgather._guard import outcomes
+from kgather._guard.outcomes import Outcome, Outcomes, look_up
+from kgather._guard.plan import TRUE, Bound, Exists, Expr, Literal, Op, PerUnit, Question, Reference, Universe
+from kgather._guard.render import expression, relation
 
 UNITS = Universe("unit", None, (Reference("people"),))
 ROWS = Universe("rows", "bought", (Reference("people"),))

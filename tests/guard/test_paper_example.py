@@ -6,8 +6,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 ROOT = Path(__file__).parent.parent.parent
 POLICY = """

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgather.guard.atoms import count_units
-from kgather.guard.partition import Column, Partition
+from kgather._guard.atoms import count_units
+from kgather._guard.partition import Column, Partition
 
 SEED = np.uint64(3)
 

@@ -9,9 +9,9 @@ from guard_data import Ask, Unguarded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.guard.canonical import canonical, normal
-from kgather.guard.catalog import Catalog
-from kgather.guard.plan import (
+from kgather._guard.canonical import canonical, normal
+from kgather._guard.catalog import Catalog
+from kgather._guard.plan import (
     TRUE,
     Aggregate,
     Block,
@@ -27,8 +27,8 @@ from kgather.guard.plan import (
     Reference,
     Universe,
 )
-from kgather.guard.refused import Refused
-from kgather.guard.render import explain, question_sql
+from kgather._guard.refused import Refused
+from kgather._guard.render import explain, question_sql
 
 
 def wide(name: str) -> Bound:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from guard_data import POLICY
 
-from kgather.errors import InputError
-from kgather.guard.catalog import Catalog, kind_of
-from kgather.guard.policy import AGGREGATES, Policy, fold, load_policy, parse_policy
+from kgather._errors import InputError
+from kgather._guard.catalog import Catalog, kind_of
+from kgather._guard.policy import AGGREGATES, Policy, fold, load_policy, parse_policy
 
 SMALL = """version: 1
 database: d.duckdb

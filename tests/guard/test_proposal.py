@@ -11,10 +11,10 @@ from guard_files import write_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.guard.guard import Guard
-from kgather.guard.policy import Policy, load_policy, parse_policy
-from kgather.guard.proposal import propose, write_policy
+from kgather._errors import InputError
+from kgather._guard.guard import Guard
+from kgather._guard.policy import Policy, load_policy, parse_policy
+from kgather._guard.proposal import propose, write_policy
 
 
 def database(folder: Path, *statements: str) -> Path:

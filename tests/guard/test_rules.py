@@ -7,8 +7,8 @@ import duckdb
 import pytest
 from guard_data import Ask, Unguarded, rows_of, statements
 
-from kgather.guard.plan import Local
-from kgather.guard.refused import Refused, Rule
+from kgather._guard.plan import Local
+from kgather._guard.refused import Refused, Rule
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "guard"
 ALLOWED = sorted(path for path in FIXTURES.glob("*.sql") if not path.stem.endswith("__refused"))

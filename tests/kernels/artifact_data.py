@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kgather.udfs.generalization_loss import (
+from kgather.udfs.measuring.generalization_loss import (
     average_class_size,
     class_ranges,
     discernibility,

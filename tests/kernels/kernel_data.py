@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.preferences import Preferences
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 Ratings = tuple[np.ndarray, np.ndarray, np.ndarray]  # user codes, item codes, ratings
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from artifact_data import check_partition
 
-from kgather.udfs import k_likeness, k_member
+from kgather.udfs.gathering import k_likeness, k_member
 
 both = pytest.mark.parametrize("method", [k_likeness, k_member], ids=["k_likeness", "k_member"])
 

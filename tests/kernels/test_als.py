@@ -13,14 +13,15 @@ from kernel_data import (
     split,
 )
 
-from kgather.errors import InputError
-from kgather.udfs import als
-from kgather.udfs.als import FOR_FIT, AlsOptions
-from kgather.udfs.bkg import gather
-from kgather.udfs.holdout import part_of
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import Preferences, learn
+from kgather._errors import InputError
+from kgather.udfs.gathering.bkg import gather
+from kgather.udfs.preferences import als
+from kgather.udfs.preferences.als import FOR_FIT, AlsOptions
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.ratings.held_out import part_of
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 FIELDS = ("user_level", "user_factors", "item_level", "item_factors")
 

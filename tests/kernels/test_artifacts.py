@@ -5,16 +5,16 @@ import pytest
 from artifact_data import PUBLISHED, coded, paper_table, small_tables, top_ten
 from hypothesis import given, settings
 
-from kgather.errors import InputError
-from kgather.udfs import k_likeness, k_member, mondrian
-from kgather.udfs.artifacts import CodedRows, checked_artifacts, coded_rows
-from kgather.udfs.generalization_loss import (
+from kgather._errors import InputError
+from kgather.udfs.gathering import k_likeness, k_member, mondrian
+from kgather.udfs.measuring.generalization_loss import (
     average_class_size,
     class_ranges,
     discernibility,
     equivalence_classes,
     information_loss,
 )
+from kgather.udfs.ratings.artifacts import CodedRows, checked_artifacts, coded_rows
 
 METHODS = [k_likeness.gather, k_member.gather, mondrian.gather]
 NAMES = ["k_likeness", "k_member", "mondrian"]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from kernel_data import matrix_of, movielens_100k, split
 
-from kgather.errors import InputError
-from kgather.udfs.bkg import gather
-from kgather.udfs.preferences import learn
-from kgather.udfs.quality import armse, sse
+from kgather._errors import InputError
+from kgather.udfs.gathering.bkg import gather
+from kgather.udfs.measuring.quality import armse, sse
+from kgather.udfs.preferences.learning import learn
 
 
 def leaves(points: object, k: int, **options: int) -> set[frozenset]:

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preference_data import made_up_preferences
 
-from kgather.errors import InputError
-from kgather.udfs import bkg, mdav
-from kgather.udfs.blocks import gather_in_blocks
-from kgather.udfs.quality import sse
+from kgather._errors import InputError
+from kgather.udfs.gathering import bkg, mdav
+from kgather.udfs.gathering.blocks import gather_in_blocks
+from kgather.udfs.measuring.quality import sse
 
 
 def in_order(rows: np.ndarray, k: int) -> np.ndarray:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from kernel_data import matrix_of, movielens_100k, split
 
-from kgather.errors import InputError
-from kgather.udfs import bkg
-from kgather.udfs.bokg import gather
-from kgather.udfs.preferences import learn
+from kgather._errors import InputError
+from kgather.udfs.gathering import bkg
+from kgather.udfs.gathering.bokg import gather
+from kgather.udfs.preferences.learning import learn
 
 
 def leaves(points: object, k: int, ones: object, **options: int) -> set[frozenset]:

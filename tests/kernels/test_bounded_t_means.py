@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from kernel_data import matrix_of, movielens_100k, movielens_csv, split
 
-from kgather.errors import InputError
-from kgather.udfs import bkg
-from kgather.udfs import bounded_t_means as btm
-from kgather.udfs.als import FOR_FIT
-from kgather.udfs.hashing import keyed, seed64
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import learn
-from kgather.udfs.quality import armse
+from kgather._errors import InputError
+from kgather.udfs._shared.hashing import keyed, seed64
+from kgather.udfs.gathering import bkg
+from kgather.udfs.gathering import bounded_t_means as btm
+from kgather.udfs.measuring.quality import armse
+from kgather.udfs.preferences.als import FOR_FIT
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
 
 
 def choose(users: list[float], centres: list[float], least: int, most: int) -> list[int]:

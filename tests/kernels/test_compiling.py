@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kgather import compiling
-from kgather.errors import InputError
-from kgather.progress import listening
-from kgather.udfs import refine
+from kgather._errors import InputError
+from kgather._progress import listening
+from kgather._steps import compiling
+from kgather.udfs.refining import refine
 
 NO_SCIPY = """
 import sys

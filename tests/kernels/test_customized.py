@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from kernel_data import matrix_of, movielens_100k, split
 
-from kgather.errors import InputError
-from kgather.udfs import bkg, bokg
-from kgather.udfs.als import FOR_FIT
-from kgather.udfs.customized import gather
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import learn
-from kgather.udfs.quality import armse, sse
+from kgather._errors import InputError
+from kgather.udfs.gathering import bkg, bokg
+from kgather.udfs.gathering.customized import gather
+from kgather.udfs.measuring.quality import armse, sse
+from kgather.udfs.preferences.als import FOR_FIT
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
 
 
 def leaves(points: object, levels: object, **options: int) -> list[list[float]]:

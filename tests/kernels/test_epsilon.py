@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import Ratings, matrix_of, movielens_100k
 
-from kgather.errors import InputError
-from kgather.udfs import bkg, epsilon
-from kgather.udfs.epsilon import decompose, gather
-from kgather.udfs.epsilon_rows import equal_rows
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import learn
+from kgather._errors import InputError
+from kgather.udfs.gathering import bkg, epsilon
+from kgather.udfs.gathering.epsilon import decompose, gather
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.ratings.equal_rows import equal_rows
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 Row = list[float | None]
 

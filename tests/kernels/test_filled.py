@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import made_up, matrix_of, movielens_100k, predict
 
-from kgather.errors import InputError
-from kgather.udfs.filled import filled_ratings, filled_scores
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.preferences import Preferences, learn
+from kgather._errors import InputError
+from kgather.udfs.preferences.filled import filled_ratings, filled_scores
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 # three users, four items: 5 . . 2 / 1 3 . 2 / . 3 4 2
 TABLE = (np.array([0, 0, 1, 1, 1, 2, 2, 2]), np.array([0, 3, 0, 1, 3, 1, 2, 3]), np.array([5, 2, 1, 3, 2, 3, 4, 2]))

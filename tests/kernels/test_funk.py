@@ -13,10 +13,10 @@ from kernel_data import (
     split,
 )
 
-from kgather.errors import InputError
-from kgather.udfs.bkg import gather
-from kgather.udfs.funk import FunkOptions, visiting_order
-from kgather.udfs.preferences import learn
+from kgather._errors import InputError
+from kgather.udfs.gathering.bkg import gather
+from kgather.udfs.preferences.funk import FunkOptions, visiting_order
+from kgather.udfs.preferences.learning import learn
 
 
 def _by_the_book(ratings: Ratings, n: int, m: int, rank: int, options: FunkOptions) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kgather.udfs.gram import add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
+from kgather.udfs.preferences._gram import add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
 
 
 @pytest.mark.parametrize("rank", [1, 6, 7, 8, 10, 15, 16, 33])

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import matrix_of, movielens_100k
 
-from kgather.errors import InputError
-from kgather.udfs.bkg import gather
-from kgather.udfs.item_diversity import added_cells, least_coverage
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import learn
+from kgather._errors import InputError
+from kgather.udfs.diversity.item_diversity import added_cells, least_coverage
+from kgather.udfs.gathering.bkg import gather
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 Cells = tuple[np.ndarray, np.ndarray]
 

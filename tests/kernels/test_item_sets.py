@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import matrix_of, movielens_100k
 
-from kgather.errors import InputError
-from kgather.udfs.item_diversity import least_coverage, number_of_sets
-from kgather.udfs.item_sets import least_support, violations
-from kgather.udfs.matrix import RatingMatrix
+from kgather._errors import InputError
+from kgather.udfs.checking.item_sets import least_support, violations
+from kgather.udfs.diversity.item_diversity import least_coverage, number_of_sets
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 
 def rated(*rows: tuple[int, ...], n_items: int = 6) -> RatingMatrix:

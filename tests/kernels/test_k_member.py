@@ -16,9 +16,9 @@ from artifact_data import (
 )
 from hypothesis import given, settings
 
-from kgather.udfs import k_member
-from kgather.udfs.artifacts import checked_artifacts, coded_rows
-from kgather.udfs.k_member import gather, record_scans
+from kgather.udfs.gathering import k_member
+from kgather.udfs.gathering.k_member import gather, record_scans
+from kgather.udfs.ratings.artifacts import checked_artifacts, coded_rows
 
 
 def test_the_papers_example() -> None:

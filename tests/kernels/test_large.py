@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kgather.udfs import als
-from kgather.udfs.gram import new_design, tag_of
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.preferences import learn
-from kgather.udfs.workers import row_ranges
+from kgather.udfs._shared.workers import row_ranges
+from kgather.udfs.preferences import als
+from kgather.udfs.preferences._gram import new_design, tag_of
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 FAR = 2**31 + 8
 RANK, ITEMS = 3, 70_000

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import batch, made_up, matrix_of
 
-from kgather.errors import InputError
-from kgather.udfs import matrix as matrix_module
-from kgather.udfs.matrix import RatingMatrix
+from kgather._errors import InputError
+from kgather.udfs.ratings import matrix as matrix_module
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 
 def _same(one: RatingMatrix, other: RatingMatrix) -> bool:

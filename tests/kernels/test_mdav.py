@@ -13,11 +13,11 @@ from hypothesis.extra.numpy import arrays
 from kernel_data import matrix_of, movielens_100k
 from preference_data import made_up_preferences
 
-from kgather.errors import InputError
-from kgather.udfs import mdav
-from kgather.udfs.filled import filled_ratings, filled_scores
-from kgather.udfs.mdav import gather, gather_brute_force
-from kgather.udfs.quality import sse
+from kgather._errors import InputError
+from kgather.udfs.gathering import mdav
+from kgather.udfs.gathering.mdav import gather, gather_brute_force
+from kgather.udfs.measuring.quality import sse
+from kgather.udfs.preferences.filled import filled_ratings, filled_scores
 
 EVERY_WAY = ["tree", "no tree", "brute force"]
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import made_up, matrix_of
 
-from kgather.errors import InputError
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import Preferences, learn
+from kgather._errors import InputError
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.model import Preferences
 
 
 def _distances(vectors: np.ndarray) -> np.ndarray:

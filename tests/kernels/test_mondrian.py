@@ -7,8 +7,8 @@ import pytest
 from artifact_data import by_members, check_partition, coded, losses, paper_table, small_tables, top_ten
 from hypothesis import given, settings
 
-from kgather.udfs.generalization_loss import class_ranges
-from kgather.udfs.mondrian import gather
+from kgather.udfs.gathering.mondrian import gather
+from kgather.udfs.measuring.generalization_loss import class_ranges
 
 
 def leaves(table: object, k: int, **options: object) -> set[frozenset[int]]:

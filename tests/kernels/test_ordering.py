@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from kgather.udfs.ordering import ascending
+from kgather.udfs._shared.ordering import ascending
 
 
 def test_by_hand() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.udfs.hashing import keyed, mix, seed64
-from kgather.udfs.selection import kth_smallest
-from kgather.udfs.workers import row_ranges, run
+from kgather.udfs._shared.hashing import keyed, mix, seed64
+from kgather.udfs._shared.selection import kth_smallest
+from kgather.udfs._shared.workers import row_ranges, run
 
 
 def test_splitmix64_reference_values() -> None:

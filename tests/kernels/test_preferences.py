@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 from kernel_data import made_up, matrix_of
 
-from kgather.errors import InputError
-from kgather.udfs.arrow_columns import vectors
-from kgather.udfs.preferences import Preferences, from_table, learn, to_table
+from kgather._errors import InputError
+from kgather.udfs._shared.arrow_columns import vectors
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.model import Preferences, from_table, to_table
 
 
 @pytest.fixture(scope="module")

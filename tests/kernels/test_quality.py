@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from kgather.errors import InputError
-from kgather.udfs.quality import armse, sse
+from kgather._errors import InputError
+from kgather.udfs.measuring.quality import armse, sse
 
 
 def test_by_hand() -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from kernel_data import matrix_of, movielens_100k
 from preference_data import made_up_preferences
 
-from kgather.errors import InputError
-from kgather.udfs import bkg, mdav
-from kgather.udfs.filled import filled_scores
-from kgather.udfs.quality import sse
-from kgather.udfs.refine import refine
+from kgather._errors import InputError
+from kgather.udfs.gathering import bkg, mdav
+from kgather.udfs.measuring.quality import sse
+from kgather.udfs.preferences.filled import filled_scores
+from kgather.udfs.refining.refine import refine
 
 
 def refined(points: list, groups: list[int], least: object, **options: int) -> set[frozenset]:

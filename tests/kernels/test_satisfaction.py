@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import movielens_100k
 
-from kgather.errors import InputError
-from kgather.udfs import satisfaction
-from kgather.udfs.epsilon import decompose
-from kgather.udfs.matrix import RatingMatrix
-from kgather.udfs.satisfaction import fewest_neighbours, least_deviation, neighbours
+from kgather._errors import InputError
+from kgather.udfs.checking import satisfaction
+from kgather.udfs.checking.satisfaction import fewest_neighbours, least_deviation, neighbours
+from kgather.udfs.gathering.epsilon import decompose
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 N = np.nan
 # columns 1 to 4: the first two are not sensitive

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import matrix_of, movielens_100k
 
-from kgather.errors import InputError
-from kgather.udfs.bkg import gather
-from kgather.udfs.metric import comparison_vectors
-from kgather.udfs.preferences import learn
-from kgather.udfs.quality import sse
-from kgather.udfs.sensitive_diversity import KINDS, check_reachable, least_diversity, merge_until_diverse
+from kgather._errors import InputError
+from kgather.udfs.diversity.sensitive_diversity import KINDS, check_reachable, least_diversity, merge_until_diverse
+from kgather.udfs.gathering.bkg import gather
+from kgather.udfs.measuring.quality import sse
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
 
 NULL = np.nan
 

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from kgather.loaders import LoadOptions, LoadReport, load
+from kgather._loaders import LoadOptions, LoadReport, load
 
 Row = tuple[Any, ...]
 

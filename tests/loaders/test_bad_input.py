@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from kgather.errors import InputError
-from kgather.loaders import LoadOptions, load
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions, load
 
 GOOD = b"".join(b"%d,%d,3\n" % (number, number % 97) for number in range(1, 20001))
 
@@ -131,8 +131,8 @@ def test_permissions(
 def test_a_line_without_end(
     con: duckdb.DuckDBPyConnection, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgather.loaders.lines.LONGEST_LINE", 1000)
-    monkeypatch.setattr("kgather.loaders.lines.CHUNK_BYTES", 100)
+    monkeypatch.setattr("kgather._loaders.lines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("kgather._loaders.lines.CHUNK_BYTES", 100)
     with pytest.raises(InputError, match="line 2 or a later one is longer than"):
         load(con, [write("1,2,3\n" + "x" * 2000)], LoadOptions())
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.loaders import LoadOptions, fields, load, values
-from kgather.loaders.expressions import WHITE_SPACE, is_blank, trimmed
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions, fields, load, values
+from kgather._loaders.expressions import WHITE_SPACE, is_blank, trimmed
 
 TWO = [(1, 10, 4.0), (2, 11, 3.5)]
 
@@ -328,7 +328,7 @@ def test_compressed(loaded: Callable[..., Any], tmp_path: Path) -> None:
 
 
 def test_line_numbers_over_many_batches(loaded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgather.loaders.lines.CHUNK_BYTES", 7)
+    monkeypatch.setattr("kgather._loaders.lines.CHUNK_BYTES", 7)
     text = "".join(
         f"{number},é{number},3{end}"
         for number, end in zip(range(1, 90), ["\n", "\r\n", "\r", "\n\n"] * 30, strict=False)

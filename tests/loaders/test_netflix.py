@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from kgather.errors import InputError
-from kgather.loaders import LoadOptions, load
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions, load
 
 NO_HEADER = "no valid movie header above"
 BROKEN = "movie header is not readable"
@@ -67,7 +67,7 @@ def test_files_start_anew(con: duckdb.DuckDBPyConnection, write: Callable[..., P
 
 
 def test_blocks_over_many_batches(loaded: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgather.loaders.lines.CHUNK_BYTES", 11)
+    monkeypatch.setattr("kgather._loaders.lines.CHUNK_BYTES", 11)
     text, expected = "", []
     for movie in range(1, 60):
         broken = movie % 7 == 0

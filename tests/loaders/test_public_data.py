@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather.loaders import LoadOptions, load
+from kgather._loaders import LoadOptions, load
 
 FILES = [
     ("ml-100k/u.data", "u.data", 100_000, 943, 1_682, 1.0, 5.0),

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kgather.errors import InputError
-from kgather.loaders import LoadOptions, load
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions, load
 
 
 @pytest.fixture

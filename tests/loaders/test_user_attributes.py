@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kgather.errors import InputError
-from kgather.loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes
 
 Attributes = Callable[..., tuple[UserAttributesReport, list[Any]]]
 RATINGS = "user,item,rating\n" + "".join(f"{user},10,3\n" for user in (1, 2, 3))

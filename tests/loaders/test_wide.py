@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kgather.errors import InputError
-from kgather.loaders import LoadOptions, LoadReport, load
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions, LoadReport, load
 
 # Riyana and Natwichai, Table 1: five books, five personal attributes, ten users.
 BOOKS = ("Warcross", "Joy Ride", "Egomaniac", "Pachinko", "Geekerella")

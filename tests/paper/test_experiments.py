@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kgather.paper.experiments import chosen
-from kgather.paper.findings import Finding
-from kgather.paper.movielens import MovieLens, read_movielens
+from kgather._paper.experiments import chosen
+from kgather._paper.findings import Finding
+from kgather._paper.movielens import MovieLens, read_movielens
 
 
 @pytest.fixture(scope="module")

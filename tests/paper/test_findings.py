@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kgather.errors import InputError
-from kgather.paper.experiments import EXPERIMENTS, chosen, write
-from kgather.paper.findings import number, statement
-from kgather.paper.movielens import read_movielens
+from kgather._errors import InputError
+from kgather._paper.experiments import EXPERIMENTS, chosen, write
+from kgather._paper.findings import number, statement
+from kgather._paper.movielens import read_movielens
 
 
 @pytest.mark.parametrize(

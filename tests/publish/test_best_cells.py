@@ -3,9 +3,9 @@
 import duckdb
 import pytest
 
-from kgather.errors import InputError
-from kgather.publish import Published
-from kgather.settings import PublishSettings
+from kgather._errors import InputError
+from kgather._publishing.publish import Published
+from kgather._settings.publication import PublishSettings
 
 
 def _all(published: Published, query: str) -> list[tuple]:

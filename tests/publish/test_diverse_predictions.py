@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather.publish import LOADED_ATTRIBUTES
+from kgather._publishing.publish import LOADED_ATTRIBUTES
 
 
 @pytest.mark.parametrize("cells", ["all", "low_rank"])

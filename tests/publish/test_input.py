@@ -5,8 +5,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather.errors import InputError
-from kgather.publish import Published
+from kgather._errors import InputError
+from kgather._publishing.publish import Published
 
 HEADER = "user,item,rating,timestamp"
 

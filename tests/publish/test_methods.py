@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from kgather.errors import InputError
-from kgather.publish import LOADED_ATTRIBUTES, Published
-from kgather.settings import PublishSettings
-from kgather.validation import validated
-from kgather.verify import promised_size, verify_release
+from kgather._errors import InputError
+from kgather._publishing.publish import LOADED_ATTRIBUTES, Published
+from kgather._settings.publication import PublishSettings
+from kgather._settings.validation import validated
+from kgather._verify import promised_size, verify_release
 
 Publish = Callable[..., Published]
 Rows = list[tuple[Any, ...]]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from kgather import pipeline
-from kgather.errors import InputError, KgatherError, PromiseError
+from kgather._errors import InputError, KgatherError, PromiseError
+from kgather._publishing import pipeline
 
 
 def test_spill_folder_is_set_once(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def outcome(*results: tuple[str, str, str]) -> SimpleNamespace:
             "it is empty.",
         ),
         (
-            [("m", "error", "Python model failed:\n  kgather.errors.InputError: 3 users are too few")],
+            [("m", "error", "Python model failed:\n  kgather._errors.InputError: 3 users are too few")],
             InputError,
             "3 users are too few",
         ),

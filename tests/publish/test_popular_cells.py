@@ -9,11 +9,11 @@ import duckdb
 import pytest
 from dbt_macros import load_macros
 
-from kgather.errors import InputError
-from kgather.evaluation.opening import open_evidence
-from kgather.publish import Published
-from kgather.settings import PublishSettings
-from kgather.verify import verify_release
+from kgather._errors import InputError
+from kgather._publishing.publish import Published
+from kgather._republishing.opening import open_evidence
+from kgather._settings.publication import PublishSettings
+from kgather._verify import verify_release
 
 
 def _query(published: Published, query: str) -> list[tuple]:
@@ -151,7 +151,7 @@ def test_dbt_knows_it_too(cells: str, form: str, told: str) -> None:
 
 
 def _kgather(*arguments: str) -> subprocess.CompletedProcess:
-    code = "from kgather.cli import main; main()"
+    code = "from kgather._cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgather import gathering, steps
-from kgather import publish as publishing
-from kgather.errors import PromiseError
-from kgather.gathering import Gathering, Groups, Users
-from kgather.loaders import LoadOptions
-from kgather.publish import publish
-from kgather.release import Check
-from kgather.settings import PublishSettings
+from kgather._errors import PromiseError
+from kgather._loaders import LoadOptions
+from kgather._publishing import publish as publishing
+from kgather._publishing.publish import publish
+from kgather._release.release import Check
+from kgather._settings.publication import PublishSettings
+from kgather._steps import gathering, steps
+from kgather._steps.gathering import Gathering, Groups, Users
 
 
 def attempt(sample: Path, folder: Path) -> str:

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kgather.loaders import LoadOptions
-from kgather.publish import Published, publish
-from kgather.settings import PublishSettings
-from kgather.verify import verify_release
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import Published, publish
+from kgather._republishing.sweep import other_sizes
+from kgather._settings.publication import PublishSettings
+from kgather._verify import verify_release
 
 
 def rows(release: Path, name: str) -> list[dict]:
@@ -310,7 +311,7 @@ def test_other_sizes_of_group_are_reported_on_request(tmp_path: Path, sample: Pa
         tmp_path / "release",
         PublishSettings(k=5, rank=4),
         LoadOptions(),
-        sweep_k=[10],
+        other_sizes=other_sizes([10]),
     )
     [row] = json.loads((tmp_path / "release" / "audit.json").read_text(encoding="utf-8"))["sweep"]
     assert (row["method"], row["k"], row["refused"]) == ("bkg", 10, None)

@@ -8,17 +8,17 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather import disk, runs
-from kgather.errors import KgatherError
+from kgather._errors import KgatherError
+from kgather._publishing import disk, runs
 
 # Publishes, prints what was finished as it goes, and kills its own process where it is told to: STAGE[:NAME].
 DRIVER = """
 import os, signal, sys
 from pathlib import Path
 from kgather import pipeline, publish as publishing
-from kgather.loaders import LoadOptions
-from kgather.progress import listening
-from kgather.settings import PublishSettings
+from kgather._loaders import LoadOptions
+from kgather._progress import listening
+from kgather._settings.publication import PublishSettings
 
 source, target, k, kill = sys.argv[1:]
 
@@ -171,7 +171,7 @@ def test_a_disk_that_cannot_hold_the_work_is_refused_before_it(
 ) -> None:
     parquet = tmp_path / "many.parquet"
     duckdb.sql(f"copy (select range as user_id, 1 as item_id, 3 as rating from range(1000000)) to '{parquet}'")
-    from kgather.loaders import sources
+    from kgather._loaders import sources
 
     usage = disk.shutil.disk_usage(tmp_path)
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: usage._replace(free=20 << 20))

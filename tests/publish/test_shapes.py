@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather.loaders import LoadOptions, load
-from kgather.publish import Published
+from kgather._loaders import LoadOptions, load
+from kgather._publishing.publish import Published
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from make_ratings import Shape, write_netflix, write_parquet

@@ -6,8 +6,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kgather import pipeline
-from kgather.dbt_package import dbt_path
+from kgather._dbt_package import dbt_path
+from kgather._publishing import pipeline
 
 
 def groups_of(file: Path) -> list[list[tuple]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from example_audit import audit, sweep_said
 
-from kgather.report import render, render_sweep
+from kgather._report import render, render_sweep
 
 FLAGS = (
     "--headless",

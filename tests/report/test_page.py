@@ -15,9 +15,9 @@ from example_audit import audit, sweep_said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.publish import Published
-from kgather.report import plots, render, render_sweep
-from kgather.report.text import number, plain, share
+from kgather._publishing.publish import Published
+from kgather._report import plots, render, render_sweep
+from kgather._report.text import number, plain, share
 
 STYLE = Path(plots.__file__).with_name("style.css").read_text(encoding="utf-8")
 PAGES: dict[str, Callable[[], str]] = {

@@ -10,9 +10,9 @@ sys.path.append(str(Path(__file__).parent.parent / "guard"))
 
 from server_process import PASSWORDS, Server, write_server_files
 
-from kgather.guard.guard import Guard
-from kgather.server import users
-from kgather.server.users import Users
+from kgather._guard.guard import Guard
+from kgather._server import users
+from kgather._server.users import Users
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 from server_process import PASSWORDS
 
-from kgather.server.flight import wire
+from kgather._server.flight import wire
 
 
 @contextmanager

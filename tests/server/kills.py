@@ -13,9 +13,9 @@ import psycopg
 from guard_files import statements
 from server_process import Server, postgres, write_server_files
 
-from kgather.guard.guard import Guard
-from kgather.guard.ledger import Ledger
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.ledger import Ledger
+from kgather._guard.refused import Refused
 
 KEY = "0123456789abcdef-kills"
 _NOISE = ("SELECT salary FROM ratings_wide", "SELECT COUNT(*) FROM nothing", "SELEC")

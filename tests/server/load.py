@@ -14,8 +14,8 @@ from typing import Any
 
 import asyncpg
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 GARBAGE = (
     b"GET / HTTP/1.1\r\n\r\n",

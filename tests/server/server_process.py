@@ -13,10 +13,10 @@ from typing import Any
 import psycopg
 from guard_files import write_files
 
-from kgather.server import users
+from kgather._server import users
 
 PASSWORDS = {"analyst": "correct horse battery", "other": "staple, staple"}
-KGATHER = [sys.executable, "-c", "from kgather.cli import main; main()"]
+KGATHER = [sys.executable, "-c", "from kgather._cli import main; main()"]
 _PATIENCE = 90  # seconds; the machine may be busy
 
 

@@ -9,12 +9,12 @@ from guard_files import write_files
 from server_process import KGATHER
 from typer.testing import CliRunner
 
-from kgather.cli.app import app
-from kgather.errors import KgatherError
-from kgather.guard.guard import Guard
-from kgather.guard.ledger import Ledger
-from kgather.guard.summary import size_class, summarize
-from kgather.server import users
+from kgather._cli.app import app
+from kgather._errors import KgatherError
+from kgather._guard.guard import Guard
+from kgather._guard.ledger import Ledger
+from kgather._guard.summary import size_class, summarize
+from kgather._server import users
 
 PASSWORD = "correct horse battery"
 

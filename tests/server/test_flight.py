@@ -12,16 +12,16 @@ from flight_clients import Raw, ask, connected
 from guard_files import truth
 from server_process import PASSWORDS
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import TOO_FEW_MESSAGE, Refused
-from kgather.server import users as user_file
-from kgather.server.flight import server as flight_server
-from kgather.server.flight import wire
-from kgather.server.flight.server import FlightServer
-from kgather.server.service import Service
-from kgather.server.settings import ServerSettings
-from kgather.server.telemetry import Telemetry
-from kgather.server.users import Users
+from kgather._guard.guard import Guard
+from kgather._guard.refused import TOO_FEW_MESSAGE, Refused
+from kgather._server import users as user_file
+from kgather._server.flight import server as flight_server
+from kgather._server.flight import wire
+from kgather._server.flight.server import FlightServer
+from kgather._server.service import Service
+from kgather._server.settings import ServerSettings
+from kgather._server.telemetry import Telemetry
+from kgather._server.users import Users
 
 BY_CITY = "SELECT city, COUNT(*) AS n, AVG(salary) AS mean FROM ratings_wide GROUP BY city ORDER BY city"
 FEW = "SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross = 99"

@@ -5,8 +5,8 @@ from google.protobuf.any_pb2 import Any as PackedAny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgather.server.flight import wire
-from kgather.server.flight.wire import Malformed
+from kgather._server.flight import wire
+from kgather._server.flight.wire import Malformed
 
 NAME = "type.googleapis.com/arrow.flight.protocol.sql."
 

@@ -17,7 +17,7 @@ from load import Load, resident, settled
 from server_process import PASSWORDS, Server, postgres, write_server_files
 from test_serve import metric
 
-from kgather.guard.ledger import Ledger
+from kgather._guard.ledger import Ledger
 
 GOOD = (
     "SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= 3",

@@ -20,8 +20,8 @@ import pytest
 from flight_clients import Raw, ask, connected
 from server_process import KGATHER, PASSWORDS, Server, postgres, write_certificate, write_server_files
 
-from kgather.guard.guard import Guard
-from kgather.server import users
+from kgather._guard.guard import Guard
+from kgather._server import users
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM ratings_wide GROUP BY city ORDER BY city"
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="prctl and /proc are Linux's")
@@ -114,9 +114,9 @@ def test_the_process_is_locked_down(server: Server) -> None:
 LOCKED = """
 import sys
 from pathlib import Path
-from kgather.guard.policy import load_policy
-from kgather.server import lockdown, main
-from kgather.server.settings import load_settings
+from kgather._guard.policy import load_policy
+from kgather._server import lockdown, main
+from kgather._server.settings import load_settings
 path = Path(sys.argv[1])
 policy = load_policy(path)
 settings = load_settings(None, path.parent)
@@ -140,7 +140,7 @@ print(tried(lambda: open("/etc/passwd")), in_thread(lambda: open("/etc/passwd"))
 print(tried(lambda: open(path.parent / "more", "w").write("x")), tried(lambda: (path.parent / "more").unlink()))
 code = Path(lockdown.__file__)
 print(tried(lambda: open(code)), tried(lambda: open(code.with_name("injected.py"), "w")))
-from kgather.guard.guard import Guard
+from kgather._guard.guard import Guard
 guard = Guard.from_policy(path)
 print(guard.query(sys.argv[2], principal="analyst").num_rows > 0)
 import duckdb
@@ -185,7 +185,7 @@ def test_the_server_says_how_far_files_are_out_of_reach(server: Server) -> None:
 
 BECOME = """
 import os
-from kgather.server import lockdown
+from kgather._server import lockdown
 os.setgroups([0, 1, 2])
 lockdown.check_root("nobody", False)
 lockdown.become("nobody")
@@ -265,7 +265,7 @@ def test_a_port_that_is_taken_is_named(start: Callable[..., Server]) -> None:
 
 def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     folder = write_server_files(tmp_path / "server")
-    script = "import sys; sys.modules['prometheus_client'] = None\nfrom kgather.cli import main; main()"
+    script = "import sys; sys.modules['prometheus_client'] = None\nfrom kgather._cli import main; main()"
     run = subprocess.run(
         [KGATHER[0], "-c", script, "serve", "--policy", str(folder / "policy.yml"), "--allow-root"],
         capture_output=True,

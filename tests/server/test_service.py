@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kgather.errors import InputError
-from kgather.guard.refused import Refused, Rule
-from kgather.server.service import Cancel, Internal, Service, Unavailable
-from kgather.server.settings import ServerSettings
-from kgather.server.telemetry import Telemetry
+from kgather._errors import InputError
+from kgather._guard.refused import Refused, Rule
+from kgather._server.service import Cancel, Internal, Service, Unavailable
+from kgather._server.settings import ServerSettings
+from kgather._server.telemetry import Telemetry
 
 TABLE = pa.table({"n": [12]})
 
@@ -112,13 +112,13 @@ def test_anything_else_is_an_incident(
         raise error
 
     guarded.does = fail
-    logging.getLogger("kgather.server").propagate = True
-    with caplog.at_level(logging.ERROR, "kgather.server"), pytest.raises(Internal) as told:
+    logging.getLogger("kgather._server").propagate = True
+    with caplog.at_level(logging.ERROR, "kgather._server"), pytest.raises(Internal) as told:
         asyncio.run(service.ask("analyst", "SELECT 'secret'"))
     assert told.value.incident in str(told.value)
     assert "Ada" not in str(told.value)
     assert "ledger" not in str(told.value)
-    (record,) = [record for record in caplog.records if record.name == "kgather.server"]
+    (record,) = [record for record in caplog.records if record.name == "kgather._server"]
     said: Any = record
     assert said.incident == told.value.incident
     assert said.error == type(error).__name__

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kgather.errors import InputError
-from kgather.guard.refused import Refused, Rule
-from kgather.server.service import Unavailable
-from kgather.server.telemetry import MetricsServer, Telemetry, log, reopen_logs, start_logging
+from kgather._errors import InputError
+from kgather._guard.refused import Refused, Rule
+from kgather._server.service import Unavailable
+from kgather._server.telemetry import MetricsServer, Telemetry, log, reopen_logs, start_logging
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramClient, ScramMechanism
 
-from kgather.errors import InputError
-from kgather.server import users
-from kgather.server.users import Users, Verifier
+from kgather._errors import InputError
+from kgather._server import users
+from kgather._server.users import Users, Verifier
 
 PASSWORD = "correct horse battery"
 RFC = Verifier.of("pencil", iterations=4096, salt=base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="))

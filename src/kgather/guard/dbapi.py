@@ -13,9 +13,9 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from kgather.errors import InputError
-from kgather.guard.guard import Guard, Parameters
-from kgather.guard.refused import Refused, Rule
+from kgather._errors import InputError
+from kgather._guard.guard import Guard, Parameters
+from kgather._guard.refused import Refused, Rule
 
 apilevel = "2.0"
 threadsafety = 2

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from oracle import Oracle, decoded, powers
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 N, K, TARGET = 80, 5, 42
 ITEMS = ("p", "q", "r", "s", "t")

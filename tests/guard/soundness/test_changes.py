@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from oracle import BITS, Oracle, decoded
 from test_soundness import LONG
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 
 @dataclass

@@ -7,8 +7,8 @@ import pytest
 from oracle import decoded
 from test_attacks import N, build, values
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 CLONES = (
     "p = 5 and q = 1",

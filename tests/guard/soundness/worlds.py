@@ -17,8 +17,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from oracle import BITS, Oracle, decoded_alike, powers
 
-from kgather.guard.guard import Guard
-from kgather.guard.refused import Refused
+from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 
 ITEMS = (1, 2, 3)
 _GENRES = {1: "x", 2: "x", 3: "y"}

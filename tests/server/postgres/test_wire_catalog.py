@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wire_files import Running, guard
 
-from kgather.server.postgres.catalog import ShadowCatalog, Who
-from kgather.server.postgres.errors import PgError
-from kgather.server.postgres.session_settings import Settings
+from kgather._server.postgres.catalog import ShadowCatalog, Who
+from kgather._server.postgres.errors import PgError
+from kgather._server.postgres.session_settings import Settings
 
 WHO = Who("ana", "kgather", 17)
 
@@ -209,7 +209,7 @@ def test_no_file_and_no_setting_of_the_engine_is_reached(shadow: ShadowCatalog) 
 
 
 def test_what_takes_too_long_is_ended(shadow: ShadowCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgather.server.postgres.catalog._SECONDS", 0.3)
+    monkeypatch.setattr("kgather._server.postgres.catalog._SECONDS", 0.3)
     endless = (
         "with recursive t(n) as (select 1 from pg_am union all select n + 1 from t where n > 0)"
         " select count(*) from t, generate_series(1, 1000) where n < 0"

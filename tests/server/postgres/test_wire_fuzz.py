@@ -14,11 +14,11 @@ from pygwire.messages import SASLInitialResponse, StartupMessage
 from raw_client import Bind, Close, Describe, Execute, Flush, Parse, Query, RawClient, Sync, errors, kinds
 from wire_files import USER, Running
 
-from kgather.server.postgres.errors import PgError
-from kgather.server.postgres.parameters import casts
-from kgather.server.postgres.startup import options
-from kgather.server.postgres.statements import read
-from kgather.server.postgres.types import UnreadableError, read_parameter
+from kgather._server.postgres.errors import PgError
+from kgather._server.postgres.parameters import casts
+from kgather._server.postgres.startup import options
+from kgather._server.postgres.statements import read
+from kgather._server.postgres.types import UnreadableError, read_parameter
 
 CITIES = "select city from cities order by city"
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -737,7 +737,7 @@ def test_bad_beginnings_end_the_connection(running: Running, bad: bytes) -> None
 
 
 def test_who_does_not_read_does_not_hold_up_others(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgather.server.postgres.stream._PATIENCE", 0.5)
+    monkeypatch.setattr("kgather._server.postgres.stream._PATIENCE", 0.5)
     text = f"select '{'x' * 1000}' as x from " + ", ".join(f"cities {name}" for name in "abcdefg")
     client, before = RawClient(running), running.server.connections
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

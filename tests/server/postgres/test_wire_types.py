@@ -15,11 +15,11 @@ from psycopg.pq import Format
 from psycopg.types.numeric import Int2, Int4, Int8
 from wire_files import guard
 
-from kgather.guard.describe import neutral
-from kgather.guard.refused import Refused
-from kgather.server.postgres import parameters, types
-from kgather.server.postgres.errors import PgError
-from kgather.server.postgres.types import BINARY, TEXT, PgType, UnreadableError, read_parameter
+from kgather._guard.describe import neutral
+from kgather._guard.refused import Refused
+from kgather._server.postgres import parameters, types
+from kgather._server.postgres.errors import PgError
+from kgather._server.postgres.types import BINARY, TEXT, PgType, UnreadableError, read_parameter
 
 VALUES: dict[PgType, st.SearchStrategy[Any]] = {
     types.BOOL: st.booleans(),

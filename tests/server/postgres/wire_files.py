@@ -13,12 +13,12 @@ from typing import Any
 
 import duckdb
 
-from kgather.guard.guard import Guard
-from kgather.server.postgres import PostgresServer
-from kgather.server.service import Service
-from kgather.server.settings import ServerSettings
-from kgather.server.telemetry import Telemetry
-from kgather.server.users import Users, Verifier
+from kgather._guard.guard import Guard
+from kgather._server.postgres import PostgresServer
+from kgather._server.service import Service
+from kgather._server.settings import ServerSettings
+from kgather._server.telemetry import Telemetry
+from kgather._server.users import Users, Verifier
 
 USER, PASSWORD = "ana", "correct horse"
 OTHER, OTHER_PASSWORD = "bob", "battery staple"

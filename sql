@@ -1,0 +1,1 @@
+src/kgather/dbt/sql

@@ -1,0 +1,102 @@
+"""The `kgather` command and what all its commands share."""
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from kgather import __version__
+from kgather._cli import attack, explain, init, ledger, metrics, paper, publish, query, serve, sweep, user, verify
+from kgather._cli.console import say
+from kgather._dbt_package import dbt_path
+from kgather._errors import KgatherError, StoppedError
+
+EXIT_CODES = """
+Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
+(publish: no release written; verify: not anonymous; attack: a gate is exceeded); 4 refused by the guard;
+130 interrupted (nothing written).
+"""
+
+app = typer.Typer(
+    name="kgather",
+    help="Publish people's ratings without giving the people away.",
+    epilog=EXIT_CODES.replace("\n", " ").strip(),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kgather {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+app.command("publish", epilog=app.info.epilog)(publish.command)
+app.command("verify", epilog=app.info.epilog)(verify.command)
+app.command("attack", epilog=app.info.epilog)(attack.command)
+app.command("metrics", epilog=app.info.epilog)(metrics.command)
+app.command("sweep", epilog=app.info.epilog)(sweep.command)
+app.command("paper", epilog=app.info.epilog)(paper.command)
+app.command("query", epilog=app.info.epilog)(query.command)
+app.command("explain", epilog=app.info.epilog)(explain.command)
+app.command("serve", epilog=app.info.epilog)(serve.command)
+app.add_typer(user.app, name="user")
+app.add_typer(ledger.app, name="ledger")
+app.command("init")(init.command)
+
+
+@app.command("dbt-path")
+def _dbt_path() -> None:
+    """Print the folder of the dbt package, for `local:` in a packages.yml."""
+    typer.echo(dbt_path())
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        app(standalone_mode=True)
+        code = 0
+    except KgatherError as error:
+        # What broke after a stop, broke because of it.
+        told = StoppedError() if _stopped.is_set() else error
+        say(f"kgather: {told}")
+        code = told.exit_code
+    except BrokenPipeError:
+        # Whoever read the output has gone; nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        if "-v" in sys.argv or "--verbose" in sys.argv:
+            raise
+        # The text of an unforeseen error may quote data, so only its kind is told.
+        say(f"kgather: internal error ({type(error).__name__}). Run again with -v to see where.")
+        code = 1
+    sys.exit(code)
+
+
+_stopped = threading.Event()
+
+
+def _stop(signum: int, frame: FrameType | None) -> NoReturn:
+    del signum, frame
+    _stopped.set()
+    raise KeyboardInterrupt

@@ -1,0 +1,375 @@
+"""`kgather attack`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kgather._cli import reading
+from kgather._cli.console import StageProgress, print_json, print_line, say
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions
+from kgather._settings.validation import validated
+from kgather.udfs._shared.options import whole
+
+if TYPE_CHECKING:  # the package brings the kernels, which take seconds to load
+    from kgather._attacks.results import AttackReport, AttackResult, Rate
+
+NOT_KEPT = 3
+
+_ORIGINAL = "Reading the originals"
+_ATTACKER = "The attacker"
+_GATES = "Gates: exit with 3 where an attack finds more"
+
+
+def command(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of the release.")],
+    original: Annotated[
+        list[str],
+        typer.Option(
+            "--original",
+            metavar="FILE",
+            help="What was published, once for each file, or the work.duckdb that publish --keep-work kept.",
+        ),
+    ],
+    known: Annotated[
+        str,
+        typer.Option(
+            "--known", metavar="N,N,...", help="Ratings of a target that are known.", rich_help_panel=_ATTACKER
+        ),
+    ] = "1,2,4,8,16,32",
+    noisy: Annotated[
+        bool, typer.Option("--noisy", help="Known ratings may be a step off.", rich_help_panel=_ATTACKER)
+    ] = False,
+    dates: Annotated[
+        bool,
+        typer.Option(
+            "--dates", help="When they were given is known, too: the attack dated.", rich_help_panel=_ATTACKER
+        ),
+    ] = False,
+    pool: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="all|popular|rare",
+            help="Known are any of a user's items, those of the half with most raters, or of the other half.",
+            rich_help_panel=_ATTACKER,
+        ),
+    ] = "all",
+    targets: Annotated[
+        int, typer.Option("--targets", metavar="N", help="People who are attacked.", rich_help_panel=_ATTACKER)
+    ] = 1000,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Draws the targets and what is known.", rich_help_panel=_ATTACKER)
+    ] = 0,
+    attacks: Annotated[
+        str | None,
+        typer.Option(
+            "--attacks",
+            metavar="A,B,...",
+            help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
+            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run where not "
+            "given.",
+            rich_help_panel=_ATTACKER,
+        ),
+    ] = None,
+    second: Annotated[
+        Path | None,
+        typer.Option(
+            "--second", metavar="RELEASE", help="Another release of the same people.", rich_help_panel=_ATTACKER
+        ),
+    ] = None,
+    second_original: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--second-original", metavar="FILE", help="As --original, of the other.", rich_help_panel=_ATTACKER
+        ),
+    ] = None,
+    others: Annotated[
+        str | None,
+        typer.Option(
+            "--others",
+            metavar="FILE",
+            help="Ratings of people who are not in the release, for membership.",
+            rich_help_panel=_ATTACKER,
+        ),
+    ] = None,
+    original_too: Annotated[
+        bool,
+        typer.Option(
+            "--on-original/--no-on-original",
+            help="Show what the same attacks find in the ratings themselves.",
+            rich_help_panel=_ATTACKER,
+        ),
+    ] = True,
+    format: reading.Format = None,
+    delimiter: reading.Delimiter = None,
+    user_column: reading.UserColumn = None,
+    item_column: reading.ItemColumn = None,
+    rating_column: reading.RatingColumn = None,
+    publish_seed: Annotated[
+        int, typer.Option("--publish-seed", help="The --seed of the publication.", rich_help_panel=_ORIGINAL)
+    ] = 0,
+    second_publish_seed: Annotated[
+        int, typer.Option("--second-publish-seed", help="That of the other release.", rich_help_panel=_ORIGINAL)
+    ] = 0,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="VAR=VALUE", help="A var the release was made with.", rich_help_panel=_ORIGINAL),
+    ] = None,
+    max_user: Annotated[
+        float | None,
+        typer.Option(
+            "--max-user-reidentification", metavar="SHARE", help="The right user is named.", rich_help_panel=_GATES
+        ),
+    ] = None,
+    max_group: Annotated[
+        float | None,
+        typer.Option(
+            "--max-group-identification", metavar="SHARE", help="The right group is named.", rich_help_panel=_GATES
+        ),
+    ] = None,
+    max_exact: Annotated[
+        float | None,
+        typer.Option(
+            "--max-exact-rating-disclosure",
+            metavar="SHARE",
+            help="Cells that show the rating of their only rater.",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_matched: Annotated[
+        float | None,
+        typer.Option("--max-matched", metavar="SHARE", help="Found, and known to be found.", rich_help_panel=_GATES),
+    ] = None,
+    max_advantage: Annotated[
+        float | None,
+        typer.Option(
+            "--max-membership-advantage",
+            metavar="SHARE",
+            help="Members told from others (needs --others).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE.json", help="Write the report there, too.")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Attack a release the way somebody would who knows a few ratings of a person.
+
+    Needs what the release was made of, to know when a guess is right; attackers do not have it. Shows how often the
+    right user and the right group are named, beside guessing blindly and beside the ratings without names.
+    """
+    # Kernels take a moment to import, which --help should not.
+    from kgather._attacks.gates import check_limits, gates
+    from kgather._attacks.runner import run
+
+    limits = {
+        name: allowed
+        for name, allowed in {
+            "user-reidentification": max_user,
+            "group-identification": max_group,
+            "exact-rating-disclosure": max_exact,
+            "matched": max_matched,
+            "membership-advantage": max_advantage,
+        }.items()
+        if allowed is not None
+    }
+    check_limits(limits)
+    _check(second, second_original, others, max_advantage, out, targets)
+    numbers = _numbers(known)
+    names = None if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
+    options = validated(
+        LoadOptions,
+        {
+            "format": format,
+            "delimiter": delimiter,
+            "user_column": user_column,
+            "item_column": item_column,
+            "rating_column": rating_column,
+        },
+    )
+    from kgather._republishing.opened import Sources, open_attacked
+
+    with StageProgress() as progress:
+        evidence, extra = open_attacked(
+            Sources(
+                release=release,
+                originals=original,
+                seed=publish_seed,
+                second=second,
+                second_originals=second_original or [],
+                second_seed=second_publish_seed,
+                others=others,
+                load_options=options,
+                assignments=assignments or [],
+                dates=dates or "dated" in (names or ()),
+            ),
+            progress.report,
+        )
+    report = run(
+        evidence,
+        known=numbers,
+        noisy=noisy,
+        pool=pool,  # type: ignore[arg-type]  # what is wrong with it is said where it is used
+        targets=targets,
+        seed=seed,
+        attacks=names,
+        original_too=original_too,
+        extra=extra,
+    )
+    found = gates(report, limits)
+    said: dict[str, Any] = {"release": str(release), **report.as_dict()}
+    said["gates"] = [vars(gate) | {"passed": gate.passed} for gate in found]
+    if out is not None:
+        out.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    if json_output:
+        print_json(said)
+    else:
+        _print(report)
+    exceeded = [gate for gate in found if not gate.passed]
+    for gate in exceeded:
+        say(gate.sentence)
+    if exceeded:
+        raise typer.Exit(NOT_KEPT)
+
+
+def _check(
+    second: Path | None,
+    second_original: list[str] | None,
+    others: str | None,
+    max_advantage: float | None,
+    out: Path | None,
+    targets: int,
+) -> None:
+    whole("--targets", targets, 1)
+    if (second is None) != (not second_original):
+        msg = "--second and --second-original go together: give both or neither."
+        raise InputError(msg)
+    if max_advantage is not None and others is None:
+        msg = "--max-membership-advantage has nothing to look at: give --others, ratings of people not in the release."
+        raise InputError(msg)
+    if out is not None and not out.resolve().parent.is_dir():
+        msg = f"{out} cannot be written: {out.resolve().parent} is no folder."
+        raise InputError(msg)
+
+
+def _numbers(known: str) -> list[int]:
+    parts = [part.strip() for part in known.split(",") if part.strip()]
+    if not parts or not all(part.isdigit() and int(part) > 0 for part in parts):
+        msg = f"--known takes whole numbers from 1, as 4,8, not {known!r}."
+        raise InputError(msg)
+    return [int(part) for part in parts]
+
+
+def _print(report: "AttackReport") -> None:
+    named = [result for result in report.results if result.user is not None]
+    table = Table(box=None, pad_edge=False)
+    for title in ("attack", "knows"):
+        table.add_column(title, no_wrap=True)
+    for title in ("user (95%)", "group", "matched", "wrong", "by chance: user", "group"):
+        table.add_column(title, justify="right")
+    if report.original:
+        for title in ("original: user", "matched"):
+            table.add_column(title, justify="right")
+    for result in named:
+        cells = [
+            result.attack,
+            result.knowledge,
+            _interval(result.user),
+            _share(result.group),
+            _share(result.matched),
+            _share(result.wrong_among_matched),
+            f"{result.chance_user:.2%}",
+            f"{result.chance_group:.2%}",
+        ]
+        if report.original:
+            plain = report.same_on_original(result)
+            cells += [_share(plain.user if plain else None), _share(plain.matched if plain else None)]
+        table.add_row(*cells)
+    if named:
+        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+        print_line("")
+    _print_best(report)
+    for line in _lines(report.results):
+        print_line(line)
+    for users, knowledge in sorted({r.left_out: r.knowledge for r in reversed(report.results) if r.left_out}.items()):
+        print_line(f"{users:,} users have too few ratings for {knowledge}: they were left out there.")
+
+
+def _print_best(report: "AttackReport") -> None:
+    """The strongest attacker of each kind."""
+    table = Table(box=None, pad_edge=False, title="The best attacker of each kind", title_justify="left")
+    for title in ("kind", "knows", "attacker", "finds"):
+        table.add_column(title, no_wrap=True)
+    for title in ("rate (95%)", "by chance", "people"):
+        table.add_column(title, justify="right")
+    for best in report.best():
+        what = "group" if best.measure == "group" else "who is in (advantage)"
+        rate = f"{best.value:.2%} ({best.low:.1%}-{best.high:.1%})"
+        chance = f"{best.chance:.2%}" if best.measure == "group" else f"up to {best.chance:.2%}"
+        table.add_row(best.kind, best.knowledge, best.by or best.attack, what, rate, chance, f"{best.targets:,}")
+    if table.row_count:
+        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+        print_line("")
+
+
+def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
+    """What is no rate of people, in sentences."""
+    lines = []
+    for result in results:
+        told = result.details
+        if result.attack == "homogeneity":
+            lines.append(
+                f"homogeneity, {result.knowledge}: profile identified {_share(result.matched)} (wrong "
+                f"{_share(result.wrong_among_matched)}). Other ratings read off the right group: {told['learnt']:.1%}; "
+                f"off the best guess: {told['read']:.1%}; by guessing each item's most frequent: {told['guessed']:.1%}."
+            )
+        elif result.attack == "disclosure":
+            lines.append(
+                f"disclosure: of {told['cells']:,.0f} shown cells {told['one_rater']:.1%} have one rater; "
+                f"{told['exact']:.1%} show that rating, {told['near']:.1%} to within half a step"
+                + (f", {told['worked_out']:.1%} let it be worked out" if told["worked_out"] else "")
+                + f". {told['alike']:.1%} show what all of several raters said."
+            )
+        elif result.attack == "membership":
+            lines.append(
+                f"membership, {result.knowledge}: advantage {told['advantage']:.3f} by {result.by} "
+                f"({told['advantage_low']:.3f}-{told['advantage_high']:.3f}; by chance up to "
+                f"{told['advantage_by_chance']:.3f}; with a threshold chosen on other people "
+                f"{told['advantage_settled']:.3f}; {result.targets:,} members, {told['others']:,.0f} others)."
+            )
+        elif result.attack == "differences":
+            lines.append(
+                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by who knows all "
+                f"members; attackers believe in {_share(result.matched)} (wrong {_share(result.wrong_among_matched)}). "
+                f"The group that looks most alike in the other release has {told['overlap']:.1%} of a group's people "
+                f"(any group: {told['overlap_by_chance']:.1%})."
+                + (
+                    f" Right differences are {told['off']:.2f} off the person's ratings, the group's values "
+                    f"{told['off_group']:.2f}."
+                    if "off" in told
+                    else ""
+                )
+            )
+        elif result.attack == "intersection":
+            lines.append(
+                f"intersection: {told['people']:,.0f} people are in both releases; groups share "
+                f"{told['in_common']:.1f} of them on average."
+            )
+        elif result.attack == "row_order" and told["order_is_shown"]:
+            lines.append(f"row_order: THE ORDER OF THE ORIGINAL SHOWS in {result.knowledge}.")
+    return list(dict.fromkeys(lines))
+
+
+def _share(rate: "Rate | None") -> str:
+    return "-" if rate is None else f"{rate.value:.1%}"
+
+
+def _interval(rate: "Rate | None") -> str:
+    return "-" if rate is None else f"{rate.value:.2%} ({rate.low:.1%}-{rate.high:.1%})"

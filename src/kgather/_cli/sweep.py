@@ -1,0 +1,151 @@
+"""`kgather sweep`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kgather._cli import reading
+from kgather._cli.console import StageProgress, print_json, print_line
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions
+from kgather._republishing.sweep import RULE, Sweep, SweepRow, check_folder, sweep, write
+from kgather._settings.validation import validated
+
+
+def command(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT...", help="Files of ratings, or FILE.duckdb:TABLE. Their formats are detected."),
+    ],
+    k: Annotated[str, typer.Option("--k", "-k", metavar="K,...", help="Sizes of group to try.")] = "2,5,10,20",
+    methods: Annotated[
+        str, typer.Option("--methods", metavar="A,B,...", help="Methods to try (default bkg and mdav).")
+    ] = "bkg,mdav",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where sweep.csv, sweep.json and sweep.html go."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the split, the groups and the attacks.")] = 0,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="VAR=VALUE", help="Set any var of the dbt project, for all releases."),
+    ] = None,
+    membership: Annotated[
+        bool,
+        typer.Option(
+            "--membership/--no-membership",
+            help="Publish half of the people once more, and try to tell them from the other half.",
+        ),
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    format: reading.Format = None,
+    delimiter: reading.Delimiter = None,
+    encoding: reading.Encoding = None,
+    user_column: reading.UserColumn = None,
+    item_column: reading.ItemColumn = None,
+    rating_column: reading.RatingColumn = None,
+    time_column: reading.TimeColumn = None,
+) -> None:
+    """Compare methods and sizes of group: what a release costs, and what attackers get from it.
+
+    For each method and K four fifths of the ratings are published into a private folder that is removed afterwards.
+    The loss is measured on the other fifth, the risk by attacks on people drawn at random. Nothing of it is a release.
+    """
+    if out is not None:
+        check_folder(out, force=force)
+    load_options = validated(
+        LoadOptions,
+        {
+            "format": format,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "user_column": user_column,
+            "item_column": item_column,
+            "rating_column": rating_column,
+            "time_column": time_column,
+        },
+    )
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with StageProgress() as progress:
+        found = sweep(
+            inputs,
+            names,
+            _sizes(k),
+            load_options,
+            assignments=assignments or [],
+            seed=seed,
+            membership=membership,
+            report=progress.report,
+        )
+    files = write(found, out) if out is not None else ()
+    if json_output:
+        print_json(found.as_dict())
+    else:
+        _print(found)
+        for file in files:
+            print_line(f"Written: {file}")
+
+
+def _sizes(k: str) -> list[int]:
+    try:
+        return [int(part) for part in k.split(",") if part.strip()]
+    except ValueError:
+        msg = f"--k takes sizes of group, whole numbers from 1, as 2,5,10, not {k!r}."
+        raise InputError(msg) from None
+
+
+def _print(found: Sweep) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("method")
+    for name in (
+        "k",
+        "MAE",
+        "covered",
+        "person found",
+        "right group: 4 known",
+        "8 known",
+        "exact",
+        "membership",
+        "groups",
+        "seconds",
+    ):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in found.rows:
+        if row.refused is None:
+            table.add_row(*_cells(row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    print_line("* not beaten: none with as little loss and risk, and as many ratings covered.")
+    best = found.recommended
+    if best is not None:
+        print_line(f"Recommended: {best.method}, k = {best.k:,}. {best.why}")
+        print_line(f"The rule: {RULE}")
+    for row in found.rows:
+        if row.refused is not None:
+            print_line(f"{row.method}, k = {row.k}, was refused: {row.refused}")
+
+
+def _cells(row: SweepRow) -> list[str]:
+    return [
+        row.method,
+        f"{row.k:,}",
+        "-" if row.mae is None else f"{row.mae:.4f}",
+        _share(row.covered),
+        _share(row.user_reidentification),
+        _share(row.right_group_4),
+        _share(row.right_group_8),
+        _share(row.exact_disclosure),
+        "-" if row.membership_advantage is None else f"{row.membership_advantage:.3f}",
+        "-" if row.groups is None else f"{row.groups:,}",
+        "-" if row.seconds is None else f"{row.seconds:.1f}",
+        "*" if row.front else "",
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"

@@ -1,0 +1,209 @@
+"""`kgather verify`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import duckdb
+import typer
+
+from kgather._cli.console import print_checks, print_json
+from kgather._errors import InputError
+from kgather._relations import relation_in
+from kgather._release.release import Check
+from kgather._verify import Asked, is_release, promised_size, verify_models, verify_release
+from kgather._verify.connection import bounded
+
+NOT_ANONYMOUS = 3
+
+_CLASSES = "Classes of rows"
+_RATINGS = "Ratings, one row for each pair of user and item"
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def command(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="RELEASE|FILE|TABLE", help="A release, a Parquet or CSV file, or FILE.duckdb:TABLE."),
+    ],
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k", "-k", min=1, metavar="K", help="Rows in the smallest class; of a release: what it promised."
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="A,B,...",
+            help="The quasi-identifiers; all columns but the sensitive ones where not given.",
+            rich_help_panel=_CLASSES,
+        ),
+    ] = None,
+    sensitive: Annotated[
+        str | None,
+        typer.Option("--sensitive", metavar="A,B,...", help="Columns that nobody may infer.", rich_help_panel=_CLASSES),
+    ] = None,
+    l: Annotated[  # noqa: E741
+        float | None,
+        typer.Option(
+            "--l",
+            metavar="L",
+            help="Diversity: of sensitive columns; with --sensitive-items the standard deviation; with --b groups.",
+            rich_help_panel=_CLASSES,
+        ),
+    ] = None,
+    diversity: Annotated[
+        str | None,
+        typer.Option(
+            "--diversity",
+            metavar="KIND",
+            help="distinct (default), entropy or recursive.",
+            rich_help_panel=_CLASSES,
+        ),
+    ] = None,
+    c: Annotated[
+        float | None,
+        typer.Option("--c", metavar="C", help="The c of recursive (c, l)-diversity.", rich_help_panel=_CLASSES),
+    ] = None,
+    t: Annotated[
+        float | None,
+        typer.Option("--t", metavar="T", help="t-closeness of sensitive columns.", rich_help_panel=_CLASSES),
+    ] = None,
+    ordered: Annotated[
+        bool | None,
+        typer.Option(
+            "--ordered/--unordered",
+            help="Whether sensitive values have an order; by type where not given.",
+            rich_help_panel=_CLASSES,
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha", metavar="A", help="The largest share of one sensitive value.", rich_help_panel=_CLASSES
+        ),
+    ] = None,
+    risk_conditions: Annotated[
+        int | None,
+        typer.Option(
+            "--risk-conditions",
+            metavar="M",
+            help="No condition on up to M columns matches fewer than K rows.",
+            rich_help_panel=_CLASSES,
+        ),
+    ] = None,
+    group_column: Annotated[
+        str | None,
+        typer.Option("--group-column", metavar="NAME", help="K is that of its groups.", rich_help_panel=_CLASSES),
+    ] = None,
+    user_column: Annotated[
+        str | None, typer.Option("--user-column", metavar="NAME", help="user_id.", rich_help_panel=_RATINGS)
+    ] = None,
+    item_column: Annotated[
+        str | None, typer.Option("--item-column", metavar="NAME", help="item_id.", rich_help_panel=_RATINGS)
+    ] = None,
+    rating_column: Annotated[
+        str | None, typer.Option("--rating-column", metavar="NAME", help="rating.", rich_help_panel=_RATINGS)
+    ] = None,
+    m: Annotated[
+        int | None,
+        typer.Option(
+            "--m", metavar="M", help="k^m-anonymity: K users share every set of M items.", rich_help_panel=_RATINGS
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            metavar="E",
+            help="(k, epsilon)-anonymity: K users within E of every user.",
+            rich_help_panel=_RATINGS,
+        ),
+    ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            "--width", metavar="R", help="Width of the ratings' scale; that of the data.", rich_help_panel=_RATINGS
+        ),
+    ] = None,
+    sensitive_items: Annotated[
+        str | None,
+        typer.Option(
+            "--sensitive-items",
+            metavar="A,B,...",
+            help="Items whose ratings deviate by --l among users within E.",
+            rich_help_panel=_RATINGS,
+        ),
+    ] = None,
+    b: Annotated[
+        int | None,
+        typer.Option(
+            "--b", metavar="B", help="(b, l)-diversity: L groups show every set of B items.", rich_help_panel=_RATINGS
+        ),
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Check privacy models, from nothing but what is given.
+
+    With --k every combination of values of the columns must belong to at least K rows. Null is a value like any other.
+    Of a release, all files are checked against each other and for what does not belong there. Exits with 3 where a
+    promise is not kept.
+    """
+    given = {
+        "columns": _names(columns),
+        "sensitive": _names(sensitive),
+        "l": l,
+        "diversity": diversity,
+        "c": c,
+        "t": t,
+        "ordered": ordered,
+        "alpha": alpha,
+        "risk_conditions": risk_conditions,
+        "group_column": group_column,
+        "user_column": user_column,
+        "item_column": item_column,
+        "rating_column": rating_column,
+        "m": m,
+        "epsilon": epsilon,
+        "width": width,
+        "sensitive_items": _names(sensitive_items),
+        "b": b,
+    }
+    if is_release(Path(target)):
+        checks = _of_release(Path(target), k, given)
+    else:
+        checks = _of_relation(target, Asked(k=k, **given))  # type: ignore[arg-type]
+    passed = all(check.passed for check in checks)
+    if json_output:
+        print_json({"target": target, "passed": passed, "checks": [vars(check) for check in checks]})
+    else:
+        print_checks(checks)
+    if not passed:
+        raise typer.Exit(NOT_ANONYMOUS)
+
+
+def _of_release(folder: Path, k: int | None, given: Mapping[str, object]) -> tuple[Check, ...]:
+    asked = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, ())]
+    if asked:
+        msg = (
+            f"{', '.join(asked)}: goes with a file or a table, such as {folder / 'members.parquet'}. A release is "
+            "checked as a whole."
+        )
+        raise InputError(msg)
+    return verify_release(folder, k if k is not None else promised_size(folder))
+
+
+def _of_relation(target: str, asked: Asked) -> tuple[Check, ...]:
+    with bounded() as con:
+        relation = relation_in(con, target)
+        try:
+            return verify_models(con, relation, asked)
+        except duckdb.Error as error:
+            # Its text may quote data.
+            msg = f"{target} cannot be checked: its content cannot be read or compared ({type(error).__name__})."
+            raise InputError(msg) from None

@@ -1,0 +1,278 @@
+"""A release beside what it was made of, and the secret map between the two: what metrics and attacks start from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from kgather._errors import InputError
+from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
+from kgather._sql_text import identifier
+from kgather.udfs.ratings.matrix import RatingMatrix
+
+_BATCH_ROWS = 1 << 20
+_OTHER_RELEASE = "the working database belongs to another release: it has other groups or members."
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale of the ratings; step is None where they are not spaced evenly."""
+
+    low: float
+    high: float
+    step: float | None
+
+    @property
+    def width(self) -> float:
+        """How far apart two ratings can be."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A release with the truth beside it: as secret as the original.
+
+    original: the staged ratings, all users by code. shown: what the release shows. truth int32[n_users]: the candidate
+    that is the user's, -1 for users who were set aside. groups int32[n_users]: the user's group, numbered from 0, -1
+    likewise; it is `truth` unless users have rows of their own. shown_items bool[n_items]: the items of the release.
+    items: their ids by code. scale: that of the original. parameters: what the release was made with.
+    group_ids int64[g] by group code, as the release names them. user_ids: original ids by user code, never to be shown.
+    days float32[nnz]: when the ratings of the original were given, in days, NaN where that is not known; None where it
+    was not read.
+    """
+
+    original: RatingMatrix
+    shown: Candidates
+    truth: np.ndarray
+    groups: np.ndarray
+    shown_items: np.ndarray
+    items: pa.Array
+    scale: Scale
+    parameters: Mapping[str, Any]
+    group_ids: np.ndarray
+    user_ids: pa.Array | None = field(default=None, repr=False)
+    days: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def gathered(self) -> np.ndarray:
+        """The codes of the users who are in the release, int64, ascending."""
+        return np.flatnonzero(self.truth >= 0)
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """Members of each group, int64[g]."""
+        return np.bincount(self.groups[self.groups >= 0], minlength=len(self.group_ids))
+
+
+def read_evidence(
+    con: duckdb.DuckDBPyConnection, work: str, release: str, parameters: Mapping[str, Any], *, days: bool = False
+) -> Evidence:
+    """Read a release and the working database it was made in, attached to `con` under the two names.
+
+    days: read when the ratings were given, too.
+    Raises InputError where the working database is of another release.
+    """
+    items = con.sql(f"select item_id from {work}.int_kgather__items order by item_code").to_arrow_table()
+    users = con.sql(f"select user_id, rated from {work}.int_kgather__users order by user_code").to_arrow_table()
+    original = RatingMatrix.from_batches(
+        con.sql(f"from {work}.int_kgather__coded_ratings").to_arrow_reader(_BATCH_ROWS),
+        len(users),
+        len(items),
+        users["rated"].to_numpy(),
+    )
+    [scale] = con.sql(f"select scale_min, scale_max, scale_step from {work}.int_kgather__scale").fetchall()
+    codes, group_of_user, pseudonyms = _columns(
+        con, f"select user_code, group_id, pseudonym from {work}.int_kgather__gathered order by user_code"
+    )
+    released = read_released(con, work, release)
+    groups = np.full(len(users), -1, dtype=np.int32)
+    groups[codes] = _places(released.group_ids, group_of_user)
+    truth = groups
+    if released.members is not None:
+        truth = np.full(len(users), -1, dtype=np.int32)
+        truth[codes] = _places(released.members, pseudonyms.astype(str))
+    return Evidence(
+        original=original,
+        shown=released.shown,
+        truth=truth,
+        groups=groups,
+        shown_items=_shown_items(released.shown),
+        items=items["item_id"].combine_chunks(),
+        scale=Scale(*scale),
+        parameters=parameters,
+        group_ids=released.group_ids,
+        user_ids=users["user_id"].combine_chunks(),
+        days=_days(con, work) if days else None,
+    )
+
+
+def _days(con: duckdb.DuckDBPyConnection, work: str) -> np.ndarray:
+    """The days of the ratings, float32[nnz], in the order of users and items; NaN where a rating has no date."""
+    [days] = _columns(
+        con,
+        f"""
+        select cast(coalesce(epoch(ratings.rated_at) / 86400, 'nan') as float) as days
+        from {work}.stg_kgather__ratings as ratings
+        join {work}.int_kgather__users as users using (user_id)
+        join {work}.int_kgather__items as items using (item_id)
+        order by users.user_code, items.item_code
+        """,
+    )
+    return days
+
+
+@dataclass(frozen=True)
+class Released:
+    """What a release alone says, with the item codes of a working database.
+
+    members: the pseudonyms of the candidates, ascending, where they are users, with their groups in member_groups
+    int32[n]; None where the candidates are the groups.
+    """
+
+    shown: Candidates
+    group_ids: np.ndarray
+    members: np.ndarray | None
+    member_groups: np.ndarray | None
+
+
+def read_released(con: duckdb.DuckDBPyConnection, work: str, release: str) -> Released:
+    """Read what a release shows; names and errors as in `read_evidence`."""
+    [(n_items, low, high)] = con.sql(
+        f"select (select count(*) from {work}.int_kgather__items), scale_min, scale_max from {work}.int_kgather__scale"
+    ).fetchall()
+    group_ids, sizes = _columns(con, f"select group_id, group_size from {release}.kgather__groups order by group_id")
+    tables = {
+        name
+        for (name,) in con.execute(
+            "select table_name from duckdb_tables() where database_name = ?", [release]
+        ).fetchall()
+    }
+    if "kgather__user_ratings" in tables:
+        members, member_groups = _columns(
+            con, f"select pseudonym, group_id from {release}.kgather__members order by pseudonym"
+        )
+        rows = _rows_of_users(con, work, release, n_items, len(members))
+        return Released(rows, group_ids, members.astype(str), _places(group_ids, member_groups))
+    shown: Candidates
+    if "kgather__group_vectors" in tables:
+        shown = _vectors(con, work, release, n_items, (low, high), sizes)
+    elif "kgather__ratings" in tables:
+        shown = _cells_of_groups(con, work, release, n_items, sizes)
+    else:
+        shown = _generalized(con, work, release, n_items, group_ids, sizes)
+    return Released(shown, group_ids, None, None)
+
+
+def _columns(con: duckdb.DuckDBPyConnection, query: str) -> list[np.ndarray]:
+    table = con.sql(query).to_arrow_table()
+    return [column.to_numpy() for column in table.columns]
+
+
+def _places(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The places of the wanted among the names, which are in ascending order."""
+    places = np.minimum(np.searchsorted(names, wanted), max(len(names) - 1, 0))
+    if len(names) == 0 or not np.array_equal(names[places], wanted):
+        raise InputError(_OTHER_RELEASE)
+    return places.astype(np.int32)
+
+
+def _coded(work: str, relation: str) -> str:
+    return f"{relation} as shown join {work}.int_kgather__items as items using (item_id)"
+
+
+def _cells_of_groups(
+    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, sizes: np.ndarray
+) -> ShownCells:
+    return _listed(con, work, f"{release}.kgather__ratings", f"{release}.kgather__groups", "group_id", n_items, sizes)
+
+
+def _rows_of_users(con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, members: int) -> ShownCells:
+    names, sizes = f"{release}.kgather__members", np.ones(members, dtype=np.int64)
+    return _listed(con, work, f"{release}.kgather__user_ratings", names, "pseudonym", n_items, sizes)
+
+
+def _listed(
+    con: duckdb.DuckDBPyConnection, work: str, cells: str, names: str, key: str, n_items: int, sizes: np.ndarray
+) -> ShownCells:
+    """The cells of a relation; `names` has the candidates, of which `key` is the name, in ascending order."""
+    [(listed,)] = con.sql(f"select count(*) from {cells}").fetchall()
+    if not listed:
+        nothing = np.empty(0, dtype=np.int64)
+        return ShownCells.from_cells(sizes, n_items, nothing, nothing, nothing, nothing)
+    # A candidate stands in the place of a user.
+    shown = RatingMatrix.from_batches(
+        con.sql(
+            f"""
+            select place as user_code, item_code, rating
+            from {_coded(work, cells)}
+            join (
+              select {key}, cast(row_number() over (order by {key}) - 1 as integer) as place
+              from {names}
+            ) using ({key})
+            """
+        ).to_arrow_reader(_BATCH_ROWS),
+        len(sizes),
+        n_items,
+    )
+    if shown.nnz != listed:
+        raise InputError(_OTHER_RELEASE)
+    return ShownCells.from_matrix(sizes, shown)
+
+
+def _vectors(
+    con: duckdb.DuckDBPyConnection,
+    work: str,
+    release: str,
+    n_items: int,
+    scale: tuple[float, float],
+    sizes: np.ndarray,
+) -> ShownVectors:
+    levels, factors = _columns(con, f"select level, factor from {release}.kgather__group_vectors order by group_id")
+    codes, item_levels, item_factors = _columns(
+        con, f"select item_code, level, factor from {_coded(work, f'{release}.kgather__item_vectors')}"
+    )
+    table = np.stack(list(factors)).astype(np.float32)
+    level = np.full(n_items, np.nan, dtype=np.float32)
+    factor = np.zeros((n_items, table.shape[1]), dtype=np.float32)
+    level[codes], factor[codes] = item_levels, np.stack(list(item_factors))
+    return ShownVectors(sizes, levels.astype(np.float32), table, level, factor, scale)
+
+
+def _generalized(
+    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, group_ids: np.ndarray, sizes: np.ndarray
+) -> ShownCells:
+    """Cells from the generalized table: a set of values, or a range, where 0 stands for not rated."""
+    relation = f"{release}.kgather__generalized"
+    ids = dict(con.sql(f"select cast(item_id as varchar), item_code from {work}.int_kgather__items").fetchall())
+    rows, codes, lows, highs = [], [], [], []
+    described = con.sql(f"from {relation}")
+    for name, kind in zip(described.columns, described.types, strict=True):
+        if name == "group_id" or name not in ids or kind.id not in ("list", "struct"):
+            continue
+        cell = identifier(name)
+        # Who rated the item gave one of the values that are not 0; what a range leaves open stays open.
+        rated = f"list_filter({cell}, lambda kg_v: kg_v <> 0)"
+        bounds = (f"list_min({rated})", f"list_max({rated})") if kind.id == "list" else (f"{cell}.low", f"{cell}.high")
+        groups, low, high = _columns(
+            con,
+            f"select group_id, any_value({bounds[0]}) as low, any_value({bounds[1]}) as high from {relation} "
+            f"where {bounds[0]} is not null group by group_id",
+        )
+        rows.append(_places(group_ids, groups))
+        codes.append(np.full(len(groups), ids[name]))
+        lows.append(low)
+        highs.append(high)
+    if not rows:
+        msg = "the release shows no artifacts that the original has."
+        raise InputError(msg)
+    return ShownCells.from_cells(sizes, n_items, *(np.concatenate(arrays) for arrays in (rows, codes, lows, highs)))
+
+
+def _shown_items(shown: Candidates) -> np.ndarray:
+    if isinstance(shown, ShownVectors):
+        return ~np.isnan(shown.item_levels)
+    assert isinstance(shown, ShownCells)
+    return np.diff(shown.indptr) > 0

@@ -1,0 +1,426 @@
+"""Atoms: sets of rows of at least k people that answers are made of. What is asked cuts them; none gets too small.
+
+Rows are numbered as they lie, the rows of one unit beside each other. An outcome says what a question means for a row:
+0 that it is not asked for, 1, 2, ... the group that it falls into. An atom all of whose rows have one outcome is pure,
+others are mixed; a mixed atom counts as a whole for one outcome, chosen so that the errors of many atoms cancel.
+
+Every number that decides has noise that hangs on a secret, the meaning of the question and the atom, so that no
+decision turns on one person, and asking again tells nothing new.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+from numba import njit
+
+from kgather.udfs._shared.hashing import keyed, mix
+
+T = TypeVar("T")
+
+_MOST = np.iinfo(np.int32).max
+_A_PART = 1 << 20  # rows that are not worth a second thread
+_DENSE = 1 << 26  # pieces counted in a table without sorting
+_NEAR_IN, _NEAR_OUT = 12, 25  # atoms tried when the sum of the chosen is improved by an exchange
+_CUT, _SHARE, _TOTAL, _MARK = 1, 2, 3, 4  # what noise, or a key, is for
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The parts into which outcomes cut atoms, in the order of atoms and outcomes.
+
+    atom int32[p], outcome int32[p], rows int64[p], units int64[p] (distinct), of_row int64[n] (the piece of each row).
+    """
+
+    atom: np.ndarray
+    outcome: np.ndarray
+    rows: np.ndarray
+    units: np.ndarray
+    of_row: np.ndarray
+
+
+def cut_into_pieces(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray) -> Pieces:
+    """Find the pieces. atom, outcome, unit: int32[n], the rows of a unit beside each other. O(n), or O(n log n)."""
+    outcomes = int(outcome.max(initial=0)) + 1
+    span = (int(atom.max(initial=-1)) + 1) * outcomes
+    if span <= _DENSE:
+        rows, units = _count_pieces(atom, outcome, unit, outcomes, span)
+        found = np.flatnonzero(rows)
+        rows, units = rows[found], units[found]
+        place = np.zeros(span, dtype=np.int64)
+        place[found] = np.arange(len(found))
+        of_row = _places(atom, outcome, outcomes, place)
+    else:
+        keys = atom.astype(np.int64) * outcomes + outcome
+        found = np.unique(keys)
+        of_row = np.searchsorted(found, keys)
+        rows, units = np.bincount(of_row, minlength=len(found)), count_units(of_row, unit, len(found))
+    return Pieces((found // outcomes).astype(np.int32), (found % outcomes).astype(np.int32), rows, units, of_row)
+
+
+@njit(nogil=True, cache=True)
+def _count_pieces(
+    atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, outcomes: int, span: int
+) -> tuple[np.ndarray, np.ndarray]:
+    rows, units = np.zeros(span, dtype=np.int64), np.zeros(span, dtype=np.int64)
+    last = np.full(span, -1, dtype=np.int32)
+    for row in range(len(atom)):
+        own = np.int64(atom[row]) * outcomes + outcome[row]
+        rows[own] += 1
+        if last[own] != unit[row]:
+            last[own] = unit[row]
+            units[own] += 1
+    return rows, units
+
+
+@njit(nogil=True, cache=True)
+def _places(atom: np.ndarray, outcome: np.ndarray, outcomes: int, place: np.ndarray) -> np.ndarray:
+    found = np.empty(len(atom), dtype=np.int64)
+    for row in range(len(atom)):
+        found[row] = place[np.int64(atom[row]) * outcomes + outcome[row]]
+    return found
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How outcomes spread over atoms.
+
+    low, high int32[a]: the least and the greatest outcome of each atom. mixed int64[m]: atoms with several; places
+    int64[r], rows int32[r], unit int32[r]: their rows, and where these stand among all, atom by atom; pieces: of these,
+    with atoms numbered as in `mixed`.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    mixed: np.ndarray
+    places: np.ndarray
+    rows: np.ndarray
+    unit: np.ndarray
+    pieces: Pieces
+
+    def groups(self) -> "Spread":
+        """The same without a difference of false and unknown: 0, or 1 + the number of the group."""
+        low, high = np.maximum(self.low - 1, 0), np.maximum(self.high - 1, 0)
+        still = low[self.mixed] < high[self.mixed]
+        old = self.pieces
+        keep = still[old.atom]
+        atom = (np.cumsum(still) - 1)[old.atom[keep]]
+        outcome = np.maximum(old.outcome[keep] - 1, 0)
+        # Pieces lie in the order of atoms and outcomes: the unknown follows the false.
+        first = np.append(True, (np.diff(atom) != 0) | (np.diff(outcome) != 0))[: len(atom)]
+        place = np.full(len(keep), -1, dtype=np.int64)
+        place[keep] = np.cumsum(first) - 1
+        of_row = place[old.of_row]
+        of_these = of_row >= 0
+        unit, of_row = self.unit[of_these], of_row[of_these]
+        count = int(first.sum())
+        pieces = Pieces(
+            atom[first].astype(np.int32),
+            outcome[first].astype(np.int32),
+            np.bincount(place[keep], old.rows[keep], count).astype(np.int64),
+            count_units(of_row, unit, count),
+            of_row,
+        )
+        return Spread(low, high, self.mixed[still], self.places[of_these], self.rows[of_these], unit, pieces)
+
+
+def spread(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, order: np.ndarray, start: np.ndarray) -> Spread:
+    """Find how outcomes spread. atom, unit: int32[n]; outcome int8[n] or int32[n]. order int32[n]: rows, atom by atom;
+    start int64[a + 1]: where each begins in it. O(n), of which most is one comparison a row."""
+    parts, n_atoms = _parts(len(atom)), len(start) - 1
+    ends = [(np.full(n_atoms, _MOST, dtype=np.int32), np.full(n_atoms, -1, dtype=np.int32)) for _ in parts]
+    run(lambda part: _ends(atom[parts[part]], outcome[parts[part]], *ends[part]), len(parts))
+    low, high = (reduce(best, of) for best, of in zip((np.minimum, np.maximum), zip(*ends, strict=True), strict=True))
+    mixed = np.flatnonzero(low < high)
+    sizes = start[mixed + 1] - start[mixed]
+    number = np.repeat(np.arange(len(mixed), dtype=np.int32), sizes)
+    places = np.arange(len(number)) + np.repeat(start[mixed] - (np.cumsum(sizes) - sizes), sizes)
+    rows = order[places]
+    own = unit[rows]
+    return Spread(low, high, mixed, places, rows, own, cut_into_pieces(number, outcome[rows], own))
+
+
+@njit(nogil=True, cache=True)
+def rows_by_atom(atom: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Rows, atom by atom, ascending in each, int32[n]. start int64[a + 1]. O(n)."""
+    order = np.empty(len(atom), dtype=np.int32)
+    place = start.copy()
+    for row in range(len(atom)):
+        own = atom[row]
+        order[place[own]] = row
+        place[own] += 1
+    return order
+
+
+def _parts(n: int, unit: np.ndarray | None = None) -> list[slice]:
+    """Halves of many rows, one for each thread; those of one unit, if given, are in one."""
+    middle = n // 2 if n > _A_PART else n
+    while unit is not None and 0 < middle < n and unit[middle] == unit[middle - 1]:
+        middle += 1
+    return [slice(0, middle), slice(middle, n)] if middle < n else [slice(0, n)]
+
+
+def run(step: Callable[[int], T], parts: int) -> list[T]:
+    """The step of each part, at the same time."""
+    if parts == 1:
+        return [step(0)]
+    with ThreadPoolExecutor(parts) as pool:
+        return list(pool.map(step, range(parts)))
+
+
+@njit(nogil=True, cache=True)
+def _ends(atom: np.ndarray, outcome: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    for row in range(len(atom)):
+        own, found = atom[row], outcome[row]
+        if found < low[own]:
+            low[own] = found
+        if found > high[own]:
+            high[own] = found
+
+
+def describe(
+    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the rows of each group add up to as hashes, uint64[groups], and how many units have some, int64[groups + 1],
+    the last of all groups together. outcome: 2 + the group. keys uint64[n]: names of the rows. O(n)."""
+    parts = _parts(len(outcome), unit)
+    step = _describe_one if groups == 1 else _describe
+    found = run(lambda part: step(outcome[parts[part]], unit[parts[part]], keys[parts[part]], seed, groups), len(parts))
+    sums, counts = (reduce(np.add, of) for of in zip(*found, strict=True))
+    return sums, counts
+
+
+@njit(nogil=True, cache=True)
+def _describe(
+    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    sums = np.zeros(groups, dtype=np.uint64)
+    counts = np.zeros(groups + 1, dtype=np.int64)
+    last = np.full(groups + 1, -1, dtype=np.int64)
+    for row in range(len(outcome)):
+        if outcome[row] >= 2:
+            group = outcome[row] - 2
+            sums[group] += mix(keys[row] ^ seed)
+            own = unit[row]
+            if last[group] != own:
+                last[group] = own
+                counts[group] += 1
+            if last[groups] != own:
+                last[groups] = own
+                counts[groups] += 1
+    return sums, counts
+
+
+@njit(nogil=True, cache=True)
+def _describe_one(
+    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of one group, without a branch that nobody can foresee."""
+    total, count, last = np.uint64(0), np.int64(0), np.int64(-1)
+    for row in range(len(outcome)):
+        asked = outcome[row] == 2
+        total += mix(keys[row] ^ seed) * np.uint64(asked)
+        own = np.int64(unit[row])
+        count += np.int64(asked & (own != last))
+        last = own if asked else last
+    return np.full(groups, total), np.full(groups + 1, count)
+
+
+@njit(nogil=True, cache=True)
+def tally(
+    atom: np.ndarray, unit: np.ndarray, values: np.ndarray, n_atoms: int, origin: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each atom the number of cells, of units with one, the sums of cells and of their squares around `origin`, the
+    least and the greatest. values float64[n], NaN where there is none."""
+    count, units = np.zeros(n_atoms, dtype=np.int64), np.zeros(n_atoms, dtype=np.int64)
+    first, second = np.zeros(n_atoms), np.zeros(n_atoms)
+    low, high = np.full(n_atoms, np.inf), np.full(n_atoms, -np.inf)
+    last = np.full(n_atoms, -1, dtype=np.int32)
+    for row in range(len(atom)):
+        value = values[row]
+        if np.isnan(value):
+            continue
+        own = atom[row]
+        count[own] += 1
+        if last[own] != unit[row]:
+            last[own] = unit[row]
+            units[own] += 1
+        first[own] += value - origin
+        second[own] += (value - origin) ** 2
+        low[own] = min(low[own], value)
+        high[own] = max(high[own], value)
+    return count, units, first, second, low, high
+
+
+@njit(nogil=True, cache=True)
+def count_units(part: np.ndarray, unit: np.ndarray, parts: int) -> np.ndarray:
+    """How many distinct units each part has, int64[parts]; a part below 0 is none. The rows of a unit lie together."""
+    counts = np.zeros(parts, dtype=np.int64)
+    last = np.full(parts, -1, dtype=np.int64)
+    for row in range(len(part)):
+        own = part[row]
+        if own >= 0 and last[own] != unit[row]:
+            last[own] = unit[row]
+            counts[own] += 1
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def count_units_with_cells(
+    atom: np.ndarray, part_of_atom: np.ndarray, unit: np.ndarray, values: np.ndarray, parts: int
+) -> np.ndarray:
+    """How many distinct units with a cell each part has, int64[parts]. A part is of whole atoms; one below 0 is none.
+    values float64[n], NaN where there is no cell."""
+    counts = np.zeros(parts, dtype=np.int64)
+    last = np.full(parts, -1, dtype=np.int32)
+    for row in range(len(atom)):
+        own = part_of_atom[atom[row]]
+        if own >= 0 and last[own] != unit[row] and not np.isnan(values[row]):
+            last[own] = unit[row]
+            counts[own] += 1
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def marks(part: np.ndarray, values: np.ndarray, parts: int) -> np.ndarray:
+    """What the values of each part add up to as hashes, int64[parts] below -1: another if a value comes, goes or
+    changes. values float64[n], NaN where there is none."""
+    sums = np.zeros(parts, dtype=np.uint64)
+    bits = values.view(np.uint64)
+    for row in range(len(part)):
+        if not np.isnan(values[row]):
+            sums[part[row]] += mix(bits[row])
+    found = np.empty(parts, dtype=np.int64)
+    for at in range(parts):
+        found[at] = -2 - np.int64(sums[at] >> np.uint64(2))
+    return found
+
+
+@njit(nogil=True, cache=True)
+def mark_keys(seed: np.uint64, names: np.ndarray) -> np.ndarray:
+    """Keys that marks of atoms are kept by, uint64[a]. seed: of the column. names int64[a]."""
+    found = np.empty(len(names), dtype=np.uint64)
+    for at in range(len(names)):
+        found[at] = keyed(seed, _MARK, names[at])
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _noise(seed: np.uint64, purpose: int, name: int) -> float:
+    """A draw from the normal distribution that is always the same for the same seed, purpose and name."""
+    first = keyed(seed, purpose, 2 * name)
+    second = keyed(seed, purpose, 2 * name + 1)
+    radius = np.sqrt(-2.0 * np.log((np.float64(first >> np.uint64(11)) + 1.0) / 9007199254740993.0))
+    return float(radius * np.cos(2.0 * np.pi * np.float64(second >> np.uint64(11)) / 9007199254740992.0))
+
+
+@njit(nogil=True, cache=True)
+def _thresholds(names: np.ndarray, k: int, seed: np.uint64, sd: float) -> np.ndarray:
+    """How many units a piece of each atom must have: k, and never less, with noise on top."""
+    least = np.empty(len(names), dtype=np.int64)
+    for atom in range(len(names)):
+        least[atom] = k + np.int64(np.rint(abs(_noise(seed, _CUT, names[atom]) * sd)))
+    return least
+
+
+def split(
+    pieces: Pieces, unit: np.ndarray, names: np.ndarray, k: int, *, seed: np.uint64, sd: float = 1.0
+) -> np.ndarray:
+    """Which pieces go together, int64[p]: numbers of new atoms, from 0, in the order of the old ones.
+
+    names int64[a]: the old atoms' names, which noise hangs on. A piece with enough units becomes an atom. The other
+    pieces of an old atom become one together, if they have enough; otherwise they stay with the largest of the former.
+    """
+    least = _thresholds(names, k, seed, sd)
+    big = pieces.units >= least[pieces.atom]
+    n_atoms = len(names)
+    bigs = np.bincount(pieces.atom[big], minlength=n_atoms)
+    # The small pieces of each atom, together.
+    small_of = np.where(big, -1, pieces.atom).astype(np.int64)
+    together = count_units(small_of[pieces.of_row], unit, n_atoms)
+    stands = (together >= least) & (bigs > 0)
+    label = np.arange(len(pieces.atom))
+    first = np.full(n_atoms, -1)
+    small = np.flatnonzero(~big)
+    first[pieces.atom[small[::-1]]] = small[::-1]
+    # Of the large pieces of each atom, the largest; of equals the first.
+    largest = np.full(n_atoms, -1)
+    order = np.lexsort((-np.arange(len(label)), pieces.units))
+    order = order[big[order]]
+    largest[pieces.atom[order]] = order
+    anchor = np.where(stands | (bigs == 0), first, largest)
+    label[small] = anchor[pieces.atom[small]]
+    return np.unique(label, return_inverse=True)[1].reshape(-1)
+
+
+@njit(nogil=True, cache=True)
+def choose(
+    sizes: np.ndarray, hits: np.ndarray, names: np.ndarray, target: float, seed: np.uint64, sd: float
+) -> np.ndarray:
+    """Which mixed atoms count as asked for, bool[a]: those of the largest shares, as many as come near the target.
+
+    sizes, hits: rows of each atom, and how many of them are asked for, int64[a]. target: what the sizes of the chosen
+    should add up to. The last few are exchanged where that brings the sum nearer. O(a log a).
+    """
+    n = len(sizes)
+    chosen = np.zeros(n, dtype=np.bool_)
+    score = np.empty(n)
+    for atom in range(n):
+        score[atom] = -(hits[atom] + sd * _noise(seed, _SHARE, names[atom])) / sizes[atom]
+    order = np.argsort(score, kind="mergesort")
+    total, end = 0, 0
+    while end < n and abs(total + sizes[order[end]] - target) <= abs(total - target):
+        total += sizes[order[end]]
+        end += 1
+    out, into, best = -1, -1, abs(total - target)
+    for i in range(max(0, end - _NEAR_IN) - 1, end):
+        leaves = 0 if i < max(0, end - _NEAR_IN) else sizes[order[i]]
+        for j in range(end - 1, min(n, end + _NEAR_OUT)):
+            comes = 0 if j == end - 1 else sizes[order[j]]
+            gap = abs(total - leaves + comes - target)
+            if gap < best - 0.5:
+                best = gap
+                out = -1 if leaves == 0 else i
+                into = -1 if comes == 0 else j
+    for i in range(end):
+        chosen[order[i]] = True
+    if out >= 0:
+        chosen[order[out]] = False
+    if into >= 0:
+        chosen[order[into]] = True
+    return chosen
+
+
+def assign(pieces: Pieces, names: np.ndarray, *, seed: np.uint64, sd: float = 1.0) -> np.ndarray:
+    """The outcome that each atom counts for, int32[a]: its own where it is pure, one of its pieces' otherwise.
+
+    names int64[a]. Mixed atoms are dealt out group by group, the one with the most rows in them first.
+    """
+    n_atoms = len(names)
+    outcome = np.zeros(n_atoms, dtype=np.int32)
+    kinds = np.bincount(pieces.atom, minlength=n_atoms)
+    alone = kinds[pieces.atom] == 1
+    outcome[pieces.atom[alone]] = pieces.outcome[alone]
+    mixed = ~alone
+    sizes = np.bincount(pieces.atom, weights=pieces.rows, minlength=n_atoms).astype(np.int64)
+    wanted = np.bincount(pieces.outcome[mixed], weights=pieces.rows[mixed], minlength=2)
+    free = kinds > 1
+    groups = [group for group in np.argsort(-wanted, kind="stable").tolist() if group > 0 and wanted[group] > 0]
+    # Where nobody is asked for, the steps are those of a few.
+    for group in groups or [1]:
+        own = np.flatnonzero(mixed & (pieces.outcome == group))
+        own = own[free[pieces.atom[own]]]
+        atoms = pieces.atom[own]
+        target = float(wanted[group]) + sd * _noise(seed, _TOTAL, group)
+        taken = atoms[choose(sizes[atoms], pieces.rows[own], names[atoms], target, seed, sd)]
+        outcome[taken] = group
+        free[taken] = False
+    return outcome
+
+
+def noisy_total(rows: int, *, seed: np.uint64, sd: float = 1.0) -> float:
+    """A number of people with the noise that decides whether a question covers enough of them."""
+    return rows + sd * _noise(seed, _TOTAL, 0)

@@ -1,0 +1,267 @@
+"""Writes what stands above the blocks: SQL over their relations and over public tables.
+
+Every query becomes a CTE with columns c1, c2, ...; names are those of this module, so that nothing the analyst named
+can mean another thing. Expressions are rebuilt node by node from the allow-lists.
+"""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from kgather._guard.allowed import JOINS_OF_RESULTS
+from kgather._guard.names import Name, Output, Scope, Source, Union
+from kgather._guard.policy import fold
+from kgather._guard.refused import TOO_COMPLEX, Rule, refused
+from kgather._guard.render import identifier
+
+Leaf = Callable[[exp.Expr], exp.Expr | None]
+BlockSelect = Callable[[Scope], tuple[str, Leaf]]
+
+_NODES = 20_000
+"""How many nodes the rebuilt statement may have, after aliases are spelt out."""
+
+
+class Results:
+    """Writes queries. block: for a SELECT over rows of people, its relation and what its nodes mean over it."""
+
+    def __init__(self, block: BlockSelect) -> None:
+        self.block = block
+        self.public: set[str] = set()
+        self.ctes: list[tuple[str, str]] = []
+        self.written: dict[int, str] = {}
+        self.aliases: dict[int, str] = {}
+        self.nodes = 0
+        self.count = 0
+
+    def statement(self, query: Scope | Union) -> str:
+        """The whole statement, its columns named as the analyst named them."""
+        sql = self.query(query, tuple(output.label for output in query.outputs))
+        with_ = ", ".join(f"{identifier(name)} AS ({text})" for name, text in self.ctes)
+        return f"WITH {with_} {sql}" if with_ else sql
+
+    def query(self, query: Scope | Union, names: tuple[str, ...] | None = None) -> str:
+        """One query; names: of its columns, c1, c2, ... if not given."""
+        columns = names or tuple(f"c{at}" for at in range(1, len(query.outputs) + 1))
+        if isinstance(query, Union):
+            return self._union(query, columns)
+        return self._block(query, columns) if query.raw else self._select(query, columns)
+
+    def _cte(self, query: Scope | Union) -> str:
+        """The name of a query's CTE, which is written once."""
+        if id(query) not in self.written:
+            text = self.query(query)
+            name = f"kg_query_{len(self.ctes) + 1}"
+            self.ctes.append((name, text))
+            self.written[id(query)] = name
+        return self.written[id(query)]
+
+    def _union(self, query: Union, columns: tuple[str, ...]) -> str:
+        inner = [f"SELECT * FROM {identifier(self._cte(branch))}" for branch in query.branches]
+        self.count += 1
+        alias = f"t{self.count}"
+        listed = ", ".join(f"{alias}.c{at} AS {identifier(name)}" for at, name in enumerate(columns, 1))
+        tail = self._union_tail(query, alias)
+        return f"SELECT {listed} FROM ({' UNION ALL '.join(inner)}) AS {alias}{tail}"
+
+    def _union_tail(self, query: Union, alias: str) -> str:
+        parts = []
+        order = query.node.args.get("order")
+        for ordered in order.expressions if order is not None else ():
+            node = ordered.this.unnest()
+            if isinstance(node, exp.Column) and node.args.get("table") is None:
+                found = [at for at, output in enumerate(query.outputs, 1) if output.key == fold(node.name)]
+            elif isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
+                found = [at for at in range(1, len(query.outputs) + 1) if str(at) == node.this]
+            else:
+                found = []
+            if len(found) != 1:
+                raise refused(Rule.RESULTS, "ORDER BY of UNION ALL names a column or its position", node)
+            parts.append(_direction(ordered, f"{alias}.c{found[0]}"))
+        sql = f" ORDER BY {', '.join(parts)}" if parts else ""
+        return sql + _limits(query.node)
+
+    def _select(self, scope: Scope, columns: tuple[str, ...]) -> str:
+        def leaf(node: exp.Expr) -> exp.Expr | None:
+            inner = scope.subqueries.get(id(node))
+            if inner is not None:
+                return self._subquery(scope, node, inner, leaf)
+            return self._column(scope, node, leaf) if isinstance(node, exp.Column) else None
+
+        return self._written(scope, columns, self._from(scope, leaf), leaf, group=True)
+
+    def _block(self, scope: Scope, columns: tuple[str, ...]) -> str:
+        relation, leaf = self.block(scope)
+        return self._written(scope, columns, f" FROM {relation}", leaf, group=False)
+
+    def _written(self, scope: Scope, columns: tuple[str, ...], from_: str, leaf: Leaf, *, group: bool) -> str:
+        node = scope.node
+        listed = [
+            f"{self.sql(self._output(scope, output, leaf))} AS {identifier(name)}"
+            for output, name in zip(scope.outputs, columns, strict=True)
+        ]
+        if not listed:
+            raise refused(Rule.RESULTS, "A SELECT of nothing", node)
+        sql = f"SELECT {'DISTINCT ' if node.args.get('distinct') is not None else ''}{', '.join(listed)}{from_}"
+        where = node.args.get("where")
+        if where is not None and group:
+            sql += f" WHERE {self.sql(self.rebuilt(where.this, leaf))}"
+        if group:
+            sql += self._group(scope, leaf)
+        having = node.args.get("having")
+        if having is not None:  # over the relation of a block its groups are rows
+            sql += f" {'HAVING' if group else 'WHERE'} {self.sql(self.rebuilt(having.this, leaf))}"
+        qualify = node.args.get("qualify")
+        if qualify is not None:
+            sql += f" QUALIFY {self.sql(self.rebuilt(qualify.this, leaf))}"
+        order = node.args.get("order")
+        if order is not None:
+            keys = [_direction(o, self._ordered(scope, o.this, leaf)) for o in order.expressions]
+            sql += f" ORDER BY {', '.join(keys)}"
+        return sql + _limits(node)
+
+    def _ordered(self, scope: Scope, node: exp.Expr, leaf: Leaf) -> str:
+        bare = node.unnest()
+        if isinstance(bare, exp.Literal):
+            if bare.is_string or not bare.this.isdigit() or not 1 <= int(bare.this[:6]) <= len(scope.outputs):
+                raise refused(Rule.RESULTS, "ORDER BY a constant that is no position", node)
+            return str(bare.this)
+        return self.sql(self.rebuilt(node, leaf))
+
+    def _output(self, scope: Scope, output: Output, leaf: Leaf) -> exp.Expr:
+        if output.node is not None:
+            return self.rebuilt(output.node, leaf)
+        if scope.raw or output.source is None:
+            raise refused(Rule.KEYS, f"{output.label[:60]} is no key of the groups", scope.node)
+        return self._member(output.source, output.column)
+
+    def _from(self, scope: Scope, leaf: Leaf) -> str:
+        sql = ""
+        for source in scope.sources:
+            name = self._cte(source.query) if source.query is not None else self._public(source)
+            member = f"{identifier(name)} AS {self._alias(source)}"
+            join = source.join
+            if join is None:
+                sql += f" FROM {member}"
+                continue
+            side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
+            on, using = join.args.get("on"), join.args.get("using")
+            if (side, kind) not in JOINS_OF_RESULTS or (side in ("RIGHT", "FULL") and using):
+                allow = "There are JOIN, LEFT JOIN and CROSS JOIN; RIGHT and FULL JOIN take ON"
+                raise refused(Rule.JOINS, f"{side or kind} JOIN here", join, allow=allow)
+            if on is None and not using:
+                if side:
+                    raise refused(Rule.JOINS, f"{side} JOIN without a key", join)
+                sql += f" CROSS JOIN {member}"
+                continue
+            conditions = [self.sql(self.rebuilt(on, leaf))] if on is not None else []
+            for key in using or ():
+                before = next(one for one in scope.sources if one.has(fold(key.name)))
+                pair = [self._member(one, self._named(one, fold(key.name))) for one in (before, source)]
+                conditions.append(self.sql(exp.EQ(this=pair[0], expression=pair[1])))
+            sql += f"{' ' + side if side else ''} JOIN {member} ON {' AND '.join(f'({one})' for one in conditions)}"
+        return sql
+
+    def _named(self, source: Source, key: str) -> str:
+        return next(column for column in source.columns() if fold(column) == key)
+
+    def _public(self, source: Source) -> str:
+        assert source.table is not None
+        if source.table.protected:
+            raise refused(Rule.RAW_ROWS, "Rows of people outside of a block", source.node)
+        self.public.add(source.table.name)
+        return source.table.name
+
+    def _group(self, scope: Scope, leaf: Leaf) -> str:
+        group = scope.node.args.get("group")
+        if group is None:
+            return ""
+        if group.args.get("all"):
+            return " GROUP BY ALL"
+        return f" GROUP BY {', '.join(self._grouped(scope, node, leaf) for node in group.expressions)}"
+
+    def _grouped(self, scope: Scope, node: exp.Expr, leaf: Leaf) -> str:
+        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+            word = {"rollup": "ROLLUP", "cube": "CUBE"}.get(node.key, "GROUPING SETS")
+            return f"{word} ({', '.join(self._grouped(scope, one, leaf) for one in node.expressions)})"
+        if isinstance(node, exp.Tuple):
+            return f"({', '.join(self._grouped(scope, one, leaf) for one in node.expressions)})"
+        return self._ordered(scope, node, leaf)
+
+    def _alias(self, source: Source) -> str:
+        if id(source) not in self.aliases:
+            self.count += 1
+            self.aliases[id(source)] = f"t{self.count}"
+        return self.aliases[id(source)]
+
+    def _member(self, source: Source, column: str) -> exp.Expr:
+        if source.table is not None:
+            known = source.table.column(column)
+            name = known.name if known is not None else column
+        else:
+            assert source.query is not None
+            at = next(at for at, output in enumerate(source.query.outputs, 1) if output.key == fold(column))
+            name = f"c{at}"
+        return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(self._alias(source)))
+
+    def _column(self, scope: Scope, node: exp.Expr, leaf: Leaf) -> exp.Expr:
+        name: Name = scope.names[id(node)]
+        if name.output is not None and name.scope is not scope:
+            raise refused(Rule.SUBQUERIES, "A subquery reads an alias of the query around it", node)
+        if name.output is not None:
+            return exp.Paren(this=self._output(name.scope, name.output, leaf))
+        assert name.source is not None
+        return self._member(name.source, name.column)
+
+    def _subquery(self, scope: Scope, node: exp.Expr, inner: Scope | Union, leaf: Leaf) -> exp.Expr:
+        text = self.query(inner)
+        if isinstance(node, exp.Exists):
+            return exp.Var(this=f"EXISTS ({text})")
+        if isinstance(node, exp.In):
+            return exp.Var(this=f"({self.sql(self.rebuilt(node.this, leaf))} IN ({text}))")
+        if len(inner.outputs) != 1:
+            raise refused(Rule.SUBQUERIES, "A subquery of several columns as a value", scope.node)
+        return exp.Var(this=f"({text})")
+
+    def rebuilt(self, node: exp.Expr, leaf: Leaf) -> exp.Expr:
+        """A new expression: leaf says what a node becomes, None if its parts are rebuilt."""
+        self.nodes += 1
+        if self.nodes > _NODES:
+            allow = "Ask for less at once"
+            raise refused(
+                Rule.LIMITS, f"The statement spells out to more than {_NODES} parts", allow=allow, code=TOO_COMPLEX
+            )
+        known = leaf(node)
+        if known is not None:
+            return known
+        if isinstance(node, exp.Query | exp.Column | exp.Tuple):
+            raise refused(Rule.RESULTS, f"{node.key.upper()} in this place", node)
+        if isinstance(node, exp.RawString):
+            return exp.Literal.string(str(node.this))
+        args: dict[str, object] = {}
+        for part, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                args[part] = self.rebuilt(value, leaf)
+            elif isinstance(value, list):
+                args[part] = [self.rebuilt(one, leaf) if isinstance(one, exp.Expr) else one for one in value]
+            else:
+                args[part] = value
+        return type(node)(**args)
+
+    def sql(self, node: exp.Expr) -> str:
+        """The text of a rebuilt expression."""
+        return node.sql("duckdb", comments=False)
+
+
+def _direction(ordered: exp.Expr, key: str) -> str:
+    nulls = ordered.args.get("nulls_first")
+    tail = "" if nulls is None else f" NULLS {'FIRST' if nulls else 'LAST'}"
+    return f"{key}{' DESC' if ordered.args.get('desc') else ' ASC'}{tail}"
+
+
+def _limits(node: exp.Query) -> str:
+    sql = ""
+    for part, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+        clause = node.args.get(part)
+        if clause is not None:
+            sql += f" {word} {int(clause.expression.this)}"
+    return sql

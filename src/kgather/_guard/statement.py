@@ -1,0 +1,276 @@
+"""From the text of a statement, with its parameters, to one syntax tree; and what needs no tree at all.
+
+What is too large is refused before it is parsed, so that no text takes long. The tree is only ever read: what runs is
+written anew from it, and DuckDB's own parser has to agree about what was written (`witness`).
+"""
+
+import math
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+
+import duckdb
+from sqlglot import Dialect, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from kgather import __version__
+from kgather._guard.allowed import CLIENT_SETTINGS
+from kgather._guard.plan import Local, Value
+from kgather._guard.policy import Limits, Policy
+from kgather._guard.refused import PARAMETERS, SYNTAX, TOO_COMPLEX, Refused, Rule, refused
+
+Parameters = Sequence[Value] | Mapping[str, Value]
+
+_DUCKDB = Dialect.get_or_raise("duckdb")
+_TOKENS = 8_000
+_NODE_DEPTH = 4  # nodes deep per bracket of the policy's depth
+_NUMBER_LENGTH = 60
+_OPEN = {TokenType.L_PAREN, TokenType.CASE}
+_CLOSE = {TokenType.R_PAREN, TokenType.END}
+_NO_BRACKETS = {TokenType.L_BRACKET: "a list or a subscript", TokenType.L_BRACE: "a struct or a map"}
+_QUERY = {TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.L_PAREN}
+_TRANSACTIONS = {
+    "BEGIN": "BEGIN",
+    "BEGIN TRANSACTION": "BEGIN",
+    "START TRANSACTION": "BEGIN",
+    "COMMIT": "COMMIT",
+    "END": "COMMIT",
+    "ROLLBACK": "ROLLBACK",
+}
+_PROBES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.CurrentVersion: ("version()", f"kgather {__version__}"),
+    exp.CurrentSchema: ("current_schema()", "main"),
+    exp.CurrentDatabase: ("current_database()", "kgather"),
+    exp.CurrentCatalog: ("current_catalog()", "kgather"),
+}
+"""What clients ask for when they connect, and what they are told."""
+_CHAINS = (exp.And, exp.Or, exp.Union)
+
+
+def read(text: str, policy: Policy, limits: Limits, parameters: Parameters = ()) -> exp.Query | Local:
+    """Read one statement: a query's tree with literals for its parameters, or the answer to what needs no query.
+
+    Linear in the text, which is at most limits.statement_bytes long. Raises Refused.
+    """
+    tokens = tokenize(text, limits)
+    local = _local(tokens, policy)
+    if local is not None:
+        if parameters:
+            raise refused(Rule.PARAMETERS, "This statement takes no parameters", code=PARAMETERS)
+        return local
+    if tokens[0].token_type not in _QUERY:
+        name = tokens[0].text.upper()
+        reason = f"{name[:30]} is no statement that the guard answers"
+        raise refused(Rule.STATEMENT, reason, allow="It answers SELECT, and SHOW TABLES")
+    try:
+        statements = [tree for tree in _DUCKDB.parser().parse(_numbered(tokens), text) if tree is not None]
+    except (SqlglotError, ValueError):
+        reason = "This is no statement that the guard can read"
+        raise refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX) from None
+    if len(statements) != 1:
+        raise refused(Rule.STATEMENT, "These are several statements", allow="Send one at a time")
+    tree = statements[0]
+    while isinstance(tree, exp.Subquery) and not any(value for part, value in tree.args.items() if part != "this"):
+        tree = tree.this
+    if isinstance(tree, exp.SetOperation) and not isinstance(tree, exp.Union):
+        raise refused(Rule.SET_OPERATIONS, tree.key.upper(), allow="Of set operations there is UNION ALL")
+    if not isinstance(tree, exp.Select | exp.Union):
+        raise refused(Rule.STATEMENT, f"{tree.key.upper()} is no SELECT", allow="The guard answers SELECT")
+    _check_depth(tree, limits)
+    _bind(tree, parameters)
+    if tree.find(exp.Table) is None:
+        _answer_probes(tree)
+    tree.meta["text"] = text
+    return tree
+
+
+def tokenize(text: str, limits: Limits) -> list[Token]:
+    """Cut a text into tokens, none of which opens too many brackets. Raises Refused."""
+    if len(text) > limits.statement_bytes or len(text.encode("utf-8", "replace")) > limits.statement_bytes:
+        raise refused(
+            Rule.LIMITS,
+            f"The statement is longer than {limits.statement_bytes} bytes",
+            allow="limits.statement_bytes in the policy says how long it may be",
+            code=TOO_COMPLEX,
+        )
+    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise refused(Rule.STATEMENT, "The text holds characters that no SQL has", code=SYNTAX)
+    try:
+        tokens = _DUCKDB.tokenize(text)
+    except (SqlglotError, ValueError):
+        raise refused(Rule.STATEMENT, "The text ends inside a quotation or a comment", code=SYNTAX) from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise refused(Rule.STATEMENT, "There is no statement", code=SYNTAX)
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise refused(Rule.STATEMENT, "These are several statements", allow="Send one at a time")
+    if len(tokens) > _TOKENS:
+        reason = f"The statement has more than {_TOKENS} words"
+        raise refused(Rule.LIMITS, reason, allow="Ask for less at once", code=TOO_COMPLEX)
+    depth = 0
+    for token in tokens:
+        if token.token_type in _NO_BRACKETS:
+            reason = f"{token.text} (line {token.line}) begins {_NO_BRACKETS[token.token_type]}"
+            raise refused(Rule.STATEMENT, reason, allow="The guard knows numbers, texts, dates and truth values only")
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth > limits.depth:
+            raise _too_deep(limits)
+    return tokens
+
+
+def witness(sql: str, tables: Iterable[str]) -> None:
+    """Have DuckDB's parser read what was written from the tree: one SELECT over exactly these tables.
+
+    Raises Refused if it reads anything else: then guard and engine would not speak of the same statement.
+    """
+    connection = _parser()
+    wanted = set(tables)
+    try:
+        kinds = [statement.type.name for statement in connection.extract_statements(sql)]
+        names = {name.strip('"') for name in connection.get_table_names(sql)} if kinds == ["SELECT"] else None
+    except duckdb.Error:
+        kinds, names = [], None
+    if kinds != ["SELECT"] or names != wanted:
+        raise refused(Rule.WITNESS, "The database reads this statement otherwise than the guard does")
+
+
+_local_state = threading.local()
+
+
+def _parser() -> duckdb.DuckDBPyConnection:
+    """A database of nothing, one a thread, to parse with."""
+    if not hasattr(_local_state, "connection"):
+        config: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "python_enable_replacements": False}
+        _local_state.connection = duckdb.connect(":memory:", config=config)
+        _local_state.connection.execute("set enable_external_access = false")
+    connection: duckdb.DuckDBPyConnection = _local_state.connection
+    return connection
+
+
+def _too_deep(limits: Limits) -> Refused:
+    return refused(
+        Rule.LIMITS,
+        f"The statement nests deeper than {limits.depth} levels",
+        allow="Write it flatter; limits.depth in the policy says how deep it may be",
+        code=TOO_COMPLEX,
+    )
+
+
+def _check_depth(tree: exp.Expr, limits: Limits) -> None:
+    """Refuse trees that a recursion would not come to the end of; chains of AND, OR and UNION do not count."""
+    stack: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    most = limits.depth * _NODE_DEPTH
+    while stack:
+        node, depth = stack.pop()
+        if depth > most:
+            raise _too_deep(limits)
+        for child in node.iter_expressions():
+            chained = isinstance(node, _CHAINS) and type(child) is type(node)
+            stack.append((child, depth if chained else depth + 1))
+
+
+def _local(tokens: list[Token], policy: Policy) -> Local | None:
+    """The answer to statements that clients send without meaning the data."""
+    words = [token.text.upper() for token in tokens[:6]]
+    phrase = " ".join(token.text.upper() for token in tokens) if len(tokens) <= 3 else ""
+    if phrase == "SHOW TABLES":
+        return Local("SHOW", ("name",), tuple((name,) for name in sorted(policy.tables)))
+    if phrase in _TRANSACTIONS:
+        return Local(_TRANSACTIONS[phrase])
+    if words[0] == "SHOW" and len(words) == 2 and words[1].lower() in CLIENT_SETTINGS:
+        name = words[1].lower()
+        return Local("SHOW", (name,), ((CLIENT_SETTINGS[name],),))
+    if words[0] == "SET" and len(tokens) >= 2:
+        at = 2 if words[1] == "SESSION" else 1
+        name = tokens[at].text.lower() if len(tokens) > at else ""
+        if len(tokens) == at + 3 and name in CLIENT_SETTINGS and words[at + 1] in ("=", "TO"):
+            return Local("SET")
+        raise refused(
+            Rule.STATEMENT,
+            f"SET {name[:30]} is not accepted",
+            allow=f"Settings that are, without effect: {', '.join(CLIENT_SETTINGS)}",
+        )
+    return None
+
+
+def _answer_probes(tree: exp.Expr) -> None:
+    """Put the answers to what clients ask when they connect into a SELECT without tables."""
+    for node in list(tree.find_all(*_PROBES)):
+        if any(node.args.values()):
+            continue
+        name, answer = _PROBES[type(node)]
+        literal: exp.Expr = exp.Literal.string(answer)
+        if isinstance(node.parent, exp.Select):
+            literal = exp.Alias(this=literal, alias=exp.to_identifier(name, quoted=True))
+        node.replace(literal)
+
+
+def _numbered(tokens: list[Token]) -> list[Token]:
+    """Write the parameters ? as $1, $2 and so on; refuse them beside others."""
+    if not any(token.token_type == TokenType.PLACEHOLDER for token in tokens):
+        return tokens
+    numbered: list[Token] = []
+    count = 0
+    for token in tokens:
+        if token.token_type == TokenType.PARAMETER:
+            reason = "Parameters are written as ?, or by name or number, not both"
+            raise refused(Rule.PARAMETERS, reason, code=PARAMETERS)
+        if token.token_type != TokenType.PLACEHOLDER:
+            numbered.append(token)
+            continue
+        count += 1
+        for type_, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, str(count))):
+            numbered.append(Token(type_, text, token.line, token.col, token.start, token.end))
+    return numbered
+
+
+def _bind(tree: exp.Expr, parameters: Parameters) -> None:
+    """Put literals where parameters stand."""
+    places = [node for node in tree.walk() if isinstance(node, exp.Placeholder | exp.Parameter)]
+    names = [str(node.this.name if isinstance(node.this, exp.Expr) else node.this or "") for node in places]
+    if isinstance(parameters, Mapping):
+        values = {str(name): value for name, value in parameters.items()}
+    else:
+        values = {str(at): value for at, value in enumerate(parameters, 1)}
+    if set(values) != set(names):
+        missing, extra = sorted(set(names) - set(values)), sorted(set(values) - set(names))
+        told = f"{', '.join(missing)} is missing" if missing else f"there is no place for {', '.join(extra)}"
+        reason = f"The statement takes {len(set(names))} parameters, {len(values)} are given: {told[:80]}"
+        raise refused(Rule.PARAMETERS, reason, code=PARAMETERS)
+    for node, name in zip(places, names, strict=True):
+        node.replace(constant(values[name]))
+
+
+def constant(value: Value) -> exp.Expr:
+    """The tree of a parameter's value, by its Python type. Raises Refused for a type that is none of SQL's."""
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str):
+        if "\0" in value:
+            raise refused(Rule.PARAMETERS, "A text parameter holds a zero byte", code=PARAMETERS)
+        return exp.Literal.string(value)
+    if isinstance(value, int | float | Decimal):
+        if not math.isfinite(value):
+            raise refused(Rule.PARAMETERS, "A number parameter is not finite", code=PARAMETERS)
+        written = (
+            repr(float(value))
+            if isinstance(value, float)
+            else format(value, "f" if isinstance(value, Decimal) else "d")
+        )
+        if len(written) > _NUMBER_LENGTH:
+            raise refused(Rule.PARAMETERS, "A number parameter has too many digits", code=PARAMETERS)
+        number = exp.Literal.number(written.removeprefix("-"))
+        return exp.Neg(this=number) if written.startswith("-") else number
+    if isinstance(value, date):  # a datetime is a date, too
+        kind = "TIMESTAMP" if isinstance(value, datetime) else "DATE"
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            raise refused(
+                Rule.PARAMETERS, "A timestamp parameter has a time zone", allow="Give it without", code=PARAMETERS
+            )
+        return exp.Cast(this=exp.Literal.string(value.isoformat()), to=exp.DataType.build(kind))
+    raise refused(Rule.PARAMETERS, f"A parameter of type {type(value).__name__} is no value of SQL", code=PARAMETERS)

@@ -1,0 +1,412 @@
+"""From files of ratings to a release: load, run the dbt project, write what it built."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kgather._errors import InputError, KgatherError, PromiseError, StoppedError
+from kgather._evaluation.named import described
+from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
+from kgather._publishing import disk, pipeline, runs
+from kgather._release.release import Audit, Check, put_in_place, write_release
+from kgather._settings.publication import PublishSettings
+from kgather._verify import promised_size, verify_release
+
+LOADED = "kgather_loaded"
+LOADED_ATTRIBUTES = "kgather_loaded_attributes"
+_FITTED = ("artifacts", "cells")  # settings that the input may change
+
+Report = Callable[[str, int, int], None]
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class AttributesSource:
+    """Where users' attributes are read from; None where it is seen from the content."""
+
+    source: str
+    user_column: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+
+
+@dataclass(frozen=True)
+class OtherSizes:
+    """Other sizes of group to try for the report, and what tries them: it publishes, so it is handed in."""
+
+    ks: tuple[int, ...]
+    measure: Callable[[Sequence[str], PublishSettings, LoadOptions, Report], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A finished release: where it is and what its audit found."""
+
+    folder: Path
+    audit: Audit
+    work_database: Path | None
+
+
+def publish(
+    inputs: Sequence[str],
+    target: Path,
+    settings: PublishSettings,
+    load_options: LoadOptions,
+    *,
+    user_attributes: AttributesSource | None = None,
+    other_sizes: OtherSizes | None = None,
+    force: bool = False,
+    keep_work: Path | None = None,
+    verbose: bool = False,
+    report: Report = lambda *_: None,
+    warn: Warn = lambda _: None,
+) -> Published:
+    """Publish ratings as a release at `target`, or leave nothing there.
+
+    With `user_attributes`, as with a wide table, the setting of that name is `LOADED_ATTRIBUTES`.
+    With `other_sizes` the report also says what these sizes of group would cost and give away.
+    `report` hears (step, done, total), `warn` what the user should know. With `keep_work` the working database,
+    which holds the secret map, stays in that folder, readable by its owner only.
+
+    A run that was killed is taken up by the next one of the same input, settings and version: what it had finished is
+    not done again.
+
+    Raises InputError where input or settings cannot be published, PromiseError where a check of the audit failed.
+    """
+    target = target.resolve()
+    _check_target(target, inputs, force=force)
+    if user_attributes is not None and load_options.artifact_columns:
+        msg = "a wide table brings its users' attributes with it. Leave --user-attributes out."
+        raise InputError(msg)
+    if keep_work is not None:
+        keep_work = keep_work.resolve()
+        _check_keep_work(keep_work, target, force=force)
+    for warning in _warnings(settings):
+        warn(warning)
+    umask = os.umask(0o077)
+    try:
+        mark = _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes)
+        # Imported here: it brings the kernels, which take seconds to load.
+        from kgather._steps import compiling
+
+        with runs.folder_of(target, mark) as folder, compiling.ahead(wanted=settings.refines):
+            workspace = pipeline.Workspace(folder)
+            settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
+            _build(workspace, settings, loaded, verbose=verbose, report=report)
+            audit = _audit(workspace, settings)
+            if audit.passed:
+                report("attack", 0, 1)
+                attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
+                report("attack", 1, 1)
+                sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
+                audit = replace(audit, attacks=attacks, sweep=sweep)
+            report("write", 0, 1)
+            finished = _write(workspace, audit, umask)
+            kept = _keep(workspace, keep_work) if keep_work is not None else None
+            put_in_place(finished, target, replace=force)
+            report("write", 1, 1)
+    except KeyboardInterrupt:
+        raise StoppedError from None
+    except (OSError, duckdb.Error) as error:
+        if not disk.is_full(str(error)):
+            raise
+        msg = f"the disk of {target.parent} is full, nothing was written. Free some space or give another --out."
+        raise KgatherError(msg) from None
+    finally:
+        os.umask(umask)
+    return Published(target, audit, kept)
+
+
+def _warnings(settings: PublishSettings) -> Iterator[str]:
+    """What the user should know before any work."""
+    if settings.k == 1:
+        yield "k = 1 gives no anonymity: every user may stand alone in this release."
+    if settings.method == "gaussian_noise":
+        yield "Gaussian noise gives NO k-anonymity: every user has a row of one's own. Do not hand this out."
+    if settings.form == "interval":
+        yield (
+            f"members of a group still differ by up to {settings.epsilon:g} on every item: (k, epsilon)-anonymity, "
+            "which is weaker than k-anonymity."
+        )
+    if settings.personal_columns:
+        yield (
+            f"personal attributes are shown as they are ({', '.join(settings.personal_columns)}): k-anonymity is that "
+            "of the artifacts. The audit says how many users the rarest combination has."
+        )
+
+
+def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
+    """Refuse, before any work, a target that could not be written in the end, or whose replacement would hurt."""
+    if target.exists() and not target.is_dir():
+        msg = f"{target} is a file. A release is a folder: give another --out."
+        raise InputError(msg)
+    if target.is_dir() and any(target.iterdir()) and not force:
+        msg = f"{target} exists and is not empty. Give another --out, or --force to replace it."
+        raise InputError(msg)
+    if target in (*Path.cwd().parents, Path.cwd()):
+        msg = f"{target} is where you are: a release is a folder of its own. Give another --out."
+        raise InputError(msg)
+    for given in inputs:
+        if target in Path(given).resolve().parents:
+            msg = f"{given} lies in {target}, which would be replaced. Give another --out."
+            raise InputError(msg)
+    _check_folder(target.parent, "--out")
+
+
+def _check_keep_work(folder: Path, target: Path, *, force: bool) -> None:
+    if target == folder or target in folder.parents:
+        msg = f"{folder} lies in the release: the secret map would go out with it. Give another --keep-work."
+        raise InputError(msg)
+    if (folder / "work.duckdb").exists() and not force:
+        msg = f"{folder / 'work.duckdb'} exists. Give another --keep-work, or --force to replace it."
+        raise InputError(msg)
+    _check_folder(folder, "--keep-work")
+
+
+def _check_folder(folder: Path, option: str) -> None:
+    """Make a folder that does not exist, and try whether it can be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        msg = f"{folder} cannot be written to ({error.strerror}). Give another {option}."
+        raise InputError(msg) from None
+
+
+def _fingerprint(
+    target: Path,
+    inputs: Sequence[str],
+    user_attributes: AttributesSource | None,
+    settings: PublishSettings,
+    options: LoadOptions,
+    other_sizes: OtherSizes | None,
+) -> str:
+    files = [sources.find(given).path for given in inputs]
+    if user_attributes is not None:
+        files.append(sources.find(user_attributes.source, "users").path)
+    asked = {
+        "inputs": list(inputs),
+        "user_attributes": None if user_attributes is None else asdict(user_attributes),
+        "settings": settings.model_dump(mode="json"),
+        "given": sorted(settings.model_fields_set),
+        "options": options.model_dump(mode="json"),
+        "sweep": [] if other_sizes is None else list(other_sizes.ks),
+    }
+    return runs.fingerprint(target, files, asked)
+
+
+def _load(
+    workspace: pipeline.Workspace,
+    inputs: Sequence[str],
+    user_attributes: AttributesSource | None,
+    settings: PublishSettings,
+    options: LoadOptions,
+    report: Report,
+    warn: Warn,
+) -> tuple[PublishSettings, LoadReport]:
+    """Read the input, or take what a killed run has read."""
+
+    def read() -> dict[str, Any]:
+        workspace.clear()
+        disk.check(workspace.folder, [sources.find(given) for given in inputs])
+        fitted, loaded, warnings = _read(workspace, inputs, user_attributes, settings, options)
+        return {
+            "fitted": {name: getattr(fitted, name) for name in _FITTED},
+            "loaded": loaded.model_dump(mode="json"),
+            "warnings": warnings,
+        }
+
+    report("load", 0, 1)
+    found = runs.once(workspace.folder / "loaded.json", read)
+    for warning in found["warnings"]:
+        warn(warning)
+    report("load", 1, 1)
+    return settings.model_copy(update=found["fitted"]), LoadReport(**found["loaded"])
+
+
+def _read(
+    workspace: pipeline.Workspace,
+    inputs: Sequence[str],
+    user_attributes: AttributesSource | None,
+    settings: PublishSettings,
+    options: LoadOptions,
+) -> tuple[PublishSettings, LoadReport, list[str]]:
+    with workspace.connected() as con:
+        loaded = load(con, inputs, options)
+        warnings = list(loaded.warnings)
+        known = loaded.user_attributes
+        if user_attributes is not None:
+            known = load_user_attributes(
+                con, **asdict(user_attributes), ratings_loaded=loaded, encoding=options.encoding
+            )
+            warnings += known.warnings
+            if known.raters_without_attributes:
+                warnings.append(f"{known.raters_without_attributes:,} users with ratings have no row in {known.path}.")
+        _check_attributes(settings, known)
+        if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
+            settings = _with_artifacts(settings, con, loaded, warnings)
+        settings = _fitted(settings, con, warnings)
+    return settings, loaded, warnings
+
+
+def _with_artifacts(
+    settings: PublishSettings, con: duckdb.DuckDBPyConnection, loaded: LoadReport, warnings: list[str]
+) -> PublishSettings:
+    """Take the artifact columns of a wide table that hold a rating as the artifacts."""
+    rated = {item for (item,) in con.sql(
+        "select distinct cast(item_id as varchar) from loaded.ratings where problem is null"
+    ).fetchall()}  # fmt: skip
+    blank = [name for name in loaded.artifact_columns if name not in rated]
+    if blank:
+        warnings.append(f"nobody rated {', '.join(blank)}: left out of the artifacts.")
+    artifacts = [name for name in loaded.artifact_columns if name in rated]
+    return settings.model_copy(update={"artifacts": artifacts or settings.artifacts})
+
+
+def _check_attributes(settings: PublishSettings, known: UserAttributesReport | None) -> None:
+    """Refuse columns that the users' attributes do not have."""
+    asked = [*settings.personal_columns, *settings.sensitive_columns, *filter(None, [settings.level_column])]
+    existing = [] if known is None else list(known.columns)
+    lower = {name.lower() for name in existing}
+    unknown = [name for name in asked if name.lower() not in lower]
+    if unknown:
+        msg = f"the users' attributes have no column {', '.join(unknown)}. There are: {', '.join(existing) or 'none'}."
+        raise InputError(msg)
+
+
+def _build(
+    workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport, *, verbose: bool, report: Report
+) -> None:
+    workspace.write_profile()
+    variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
+    pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))
+
+
+def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
+    """Write the release where nobody sees it, and check once more what was really written."""
+    if not audit.passed:
+        raise PromiseError(_failed(audit.checks))
+    folder = workspace.folder / "release"
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed run had written of it
+    with workspace.opened() as con:
+        write_release(con, folder, audit)
+    # Users who stand alone under noise were asked for.
+    k = 1 if audit.parameters["method"] == "gaussian_noise" else promised_size(folder)
+    checks = verify_release(folder, k)
+    if not all(check.passed for check in checks):
+        raise PromiseError(_failed(checks))
+    # All else in the workspace is its owner's alone; a release has the permissions of ordinary files.
+    for file in folder.iterdir():
+        file.chmod(0o666 & ~umask)
+    folder.chmod(0o777 & ~umask)
+    return folder
+
+
+def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warnings: list[str]) -> PublishSettings:
+    """Choose the low-rank form where all cells would be too many to write."""
+    if settings.form != "predicted" or settings.cells != "all":
+        return settings
+    users, items = con.sql(
+        "select count(distinct user_id), count(distinct item_id) from loaded.ratings where problem is null"
+    ).fetchall()[0]
+    cells = items * max(users // settings.k, 1)
+    if cells <= settings.max_cells:
+        return settings
+    warnings.append(
+        f"{cells:,} cells are more than max_cells = {settings.max_cells:,}: the release holds group and item vectors "
+        "instead, and a view that computes any cell from them."
+    )
+    return settings.model_copy(update={"cells": "low_rank"})
+
+
+def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
+    with workspace.opened() as con:
+        checks = con.sql('select "check", promised, measured, passed from marts.kgather__audit').fetchall()
+        counts = _row(
+            con, "select read_rows, staged_rows, rejected_rows, users, items from work.int_kgather__checked_input"
+        )
+        counts |= _row(
+            con,
+            "select count(*) as groups, max(group_size) as largest_group, sum(group_size)::bigint as members "
+            "from marts.kgather__groups",
+        )
+        reasons = con.sql(
+            "select reason, count(*) from work.int_kgather__rejected_ratings group by reason order by reason"
+        ).fetchall()
+        scale = _row(
+            con, "select scale_min as min, scale_max as max, scale_step as step, declared from work.int_kgather__scale"
+        )
+        metrics = described(con.sql("select metric, value from marts.kgather__metrics").fetchall())
+        sizes = con.sql(
+            "select group_size, count(*) from marts.kgather__groups group by group_size order by group_size"
+        ).fetchall()
+    return Audit(
+        parameters=settings.model_dump(
+            include={
+                "k", "method", "method_options", "solver", "rank", "metric", "fill", "bisection_tries", "refine",
+                "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
+                "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
+                "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
+                "noise_sigma", "noise_clip", "min_ratings",
+            },
+            mode="json",
+        ) | {"homogenize": settings.form, "generalize": settings.generalization},
+        counts=counts | {"rejected_by_reason": dict(reasons)},
+        scale=scale,
+        checks=tuple(Check(*check) for check in checks),
+        metrics=tuple(asdict(metric) for metric in metrics),
+        group_sizes=tuple({"size": size, "groups": groups} for size, groups in sizes),
+    )  # fmt: skip
+
+
+def _attacked(workspace: pipeline.Workspace, audit: Audit) -> dict[str, Any]:
+    """What quick attackers get, measured with the secret map while it is there."""
+    # Imported here: it brings the kernels, which take seconds to load.
+    from kgather import _attacks as attacks
+    from kgather._evaluation.evidence import read_evidence
+
+    with workspace.opened() as con:
+        evidence = read_evidence(con, "work", "marts", audit.parameters)
+    return dict(attacks.quick(evidence).as_dict())
+
+
+def _swept(
+    folder: Path,
+    inputs: Sequence[str],
+    settings: PublishSettings,
+    options: LoadOptions,
+    other_sizes: OtherSizes | None,
+    report: Report,
+) -> tuple[dict[str, Any], ...]:
+    """The release's method with other sizes of group, where that was asked for."""
+    if other_sizes is None:
+        return ()
+    measure = other_sizes.measure
+    return tuple(runs.once(folder / "swept.json", lambda: measure(inputs, settings, options, report)))
+
+
+def _row(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+    relation = con.sql(query)
+    return dict(zip(relation.columns, relation.fetchall()[0], strict=True))
+
+
+def _failed(checks: Sequence[Check]) -> str:
+    lines = [
+        f"  {check.check}: promised {check.promised}, measured {check.measured}" for check in checks if not check.passed
+    ]
+    return "a promise is not kept, no release was written:\n" + "\n".join(lines)
+
+
+def _keep(workspace: pipeline.Workspace, folder: Path) -> Path:
+    kept = folder / "work.duckdb"
+    shutil.copyfile(workspace.work_database, kept.with_suffix(".part"))
+    kept.with_suffix(".part").chmod(0o600)
+    kept.with_suffix(".part").replace(kept)
+    return kept

@@ -1,0 +1,1 @@
+"""What a release is: its audit, and the folder of files."""

@@ -1,0 +1,236 @@
+"""Writes a release: a folder that holds what anyone may have, whole or not at all."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kgather import __version__
+from kgather._errors import InputError
+from kgather._settings.methods import BY_LEVEL
+from kgather._sql_text import literal
+
+DATABASE = "release.duckdb"
+AUDIT = "audit.json"
+REPORT = "report.html"
+
+# Mart, the columns that order it, and its file. What a release does not have is left out.
+_RELATIONS = {
+    "kgather__ratings": ("group_id, item_id", "ratings.parquet"),
+    "kgather__groups": ("group_id", "groups.parquet"),
+    "kgather__members": ("pseudonym", "members.parquet"),
+    "kgather__user_ratings": ("pseudonym, item_id", "user_ratings.parquet"),
+    "kgather__intervals": ("group_id, item_id", "intervals.parquet"),
+    "kgather__generalized": ("group_id, random()", "generalized.parquet"),
+    "kgather__group_vectors": ("group_id", "group_vectors.parquet"),
+    "kgather__item_vectors": ("item_id", "item_vectors.parquet"),
+}
+
+FILES = tuple(file for _, file in _RELATIONS.values())
+
+_PARQUET = "format parquet, compression zstd"
+_MARTS = "select {name} from {function}() where database_name = 'marts' and not internal"
+# Views name their tables without a database, so that they live in a file of any name.
+_USER_RATINGS = """
+create view kgather__user_ratings as
+select members.pseudonym, ratings.item_id, ratings.rating
+from kgather__members as members
+join kgather__ratings as ratings using (group_id)
+"""
+# From the vectors, not from the view: looking up many pairs must not compute all cells.
+_RATING = """
+create macro kg_rating(p_group, p_item) as (
+  select least(greatest(groups.level + items.level + list_inner_product(groups.factor, items.factor), {low}), {high})
+  from kgather__group_vectors as groups
+  cross join kgather__item_vectors as items
+  where groups.group_id = p_group and items.item_id = p_item
+)
+"""
+_LISTED_RATING = """
+create macro kg_rating(p_group, p_item) as (
+  select ratings.rating from kgather__ratings as ratings where ratings.group_id = p_group and ratings.item_id = p_item
+)
+"""
+
+
+_MODEL = (
+    "What a trained model carries over: predictions, and cells padded with them, come from item factors that all "
+    "users' ratings formed."
+)
+_FRAME = (
+    "What the frame tells: every item that somebody rated is named, and a scale that was not declared ends at the "
+    "lowest and the highest rating given."
+)
+_LEVELS = "Anonymity for users who asked for a level of 1: they may stand alone, with what they rated."
+_INTERVALS = (
+    "That members of a group look the same: in user_ratings they differ by up to epsilon, which is (k, epsilon)-"
+    "anonymity and weaker than k-anonymity."
+)
+_NOISE = "Any k-anonymity: under noise every user has a row of one's own. This release is for comparison only."
+_PERSONAL = (
+    "Anonymity of the personal attributes: they are shown as they are, and a rare combination of them identifies by "
+    "itself."
+)
+_CENTROIDS = (
+    "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled ratings "
+    "and the group's size give that rating."
+)
+_POPULAR = (
+    "That which items a group shows tells nothing of its members: they are chosen by counts of raters with noise, and "
+    "one rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
+)
+_COUNTED = (
+    "That a single rating does not decide which items a group shows: they are chosen by counts of raters without noise."
+)
+
+
+def not_promised(parameters: Mapping[str, Any]) -> list[str]:
+    """What a release made with these parameters does not promise, in sentences."""
+    form = parameters.get("homogenize")
+    popular = str(parameters.get("cells")).startswith("popular")
+    told = {
+        _MODEL: form in ("predicted", "padded", "pure"),
+        _FRAME: True,
+        _LEVELS: parameters.get("method") in BY_LEVEL,
+        _INTERVALS: form == "interval",
+        _NOISE: form == "noise",
+        _PERSONAL: bool(parameters.get("personal_columns")),
+        _CENTROIDS: form == "microaggregated",
+        _POPULAR: popular and bool(parameters.get("popular_noise")),
+        _COUNTED: popular and not parameters.get("popular_noise"),
+    }
+    return [sentence for sentence, applies in told.items() if applies]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of an audit: what was checked, what was promised (None: nothing), what was measured."""
+
+    check: str
+    promised: float | None  # counts are int
+    measured: float
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a release says of itself, as audit.json holds it.
+
+    metrics: what it cost. attacks: what quick attackers get, None where nothing was tried. group_sizes: rows of size
+    and groups. sweep: what other sizes of group would cost and give away, where that was asked for.
+    """
+
+    parameters: Mapping[str, Any]
+    counts: Mapping[str, Any]
+    scale: Mapping[str, Any]
+    checks: tuple[Check, ...]
+    metrics: tuple[Mapping[str, Any], ...] = ()
+    attacks: Mapping[str, Any] | None = None
+    group_sizes: tuple[Mapping[str, int], ...] = ()
+    sweep: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the audit as plain data."""
+        return {
+            "kgather_version": __version__,
+            "passed": self.passed,
+            "parameters": dict(self.parameters),
+            "counts": dict(self.counts),
+            "scale": dict(self.scale),
+            "checks": [asdict(check) for check in self.checks],
+            "not_promised": not_promised(self.parameters),
+            "metrics": list(self.metrics),
+            "attacks": self.attacks,
+            "group_sizes": list(self.group_sizes),
+            **({"sweep": list(self.sweep)} if self.sweep else {}),
+        }
+
+
+def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit) -> None:
+    """Write the release into a new folder, from the database `marts` of the connection, which holds nothing else.
+
+    Rows are written anew, in the order of random ids, into a fresh file: no dropped row, no order of the input and
+    no statistics of either come along.
+    """
+    folder.mkdir()
+    con.execute(f"attach {literal(folder / DATABASE)} as release")
+    con.execute("use release")
+    tables = {name for (name,) in con.sql(_MARTS.format(function="duckdb_tables", name="table_name")).fetchall()}
+    files = []
+    for name, (order, file) in _RELATIONS.items():
+        if name in tables:
+            # Most marts have that order already, and sorting a large one again takes as long as all else here.
+            sort = "random()" in order or _any(con, unordered(f"marts.{name}", order.split(", ")))
+            con.execute(f"create table {name} as from marts.{name}{f' order by {order}' if sort else ''}")
+            # In the order in which it was just written.
+            con.execute(f"copy {name} to {literal(folder / file)} ({_PARQUET})")
+            files.append(file)
+    for (view,) in con.sql(_MARTS.format(function="duckdb_views", name="sql")).fetchall():
+        con.execute(re.sub(r'"?marts"?\."?main"?\.', "", view))
+    views = con.sql(_MARTS.format(function="duckdb_views", name="view_name")).fetchall()
+    if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
+        con.execute(_USER_RATINGS)
+        rating = _RATING if "kgather__group_vectors" in tables else _LISTED_RATING
+        con.execute(rating.format(low=audit.scale["min"], high=audit.scale["max"]))
+    con.execute("create table kgather__audit as from marts.kgather__audit")
+    con.execute("create table kgather__metrics as from marts.kgather__metrics")
+    con.execute("checkpoint release")
+    con.execute("use memory")
+    con.execute("detach release")
+    said = audit.as_dict() | {"files": {file: _sha256(folder / file) for file in [*files, DATABASE]}}
+    (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    # Imported here: drawing takes a second to load, and only this needs it.
+    from kgather._report import render
+
+    (folder / REPORT).write_text(render(said), encoding="utf-8")
+
+
+def _any(con: duckdb.DuckDBPyConnection, count: str) -> bool:
+    [(rows,)] = con.sql(count).fetchall()
+    return bool(rows)
+
+
+def unordered(relation: str, order: Sequence[str]) -> str:
+    """Return a query for the number of rows that are less in the columns of `order` than the row before."""
+    before = ", ".join(f"lag({column}) over () as before_{place}" for place, column in enumerate(order))
+    first, *rest = (f"column_{place}" for place in range(len(order)))
+    columns = ", ".join(f"{column} as column_{place}" for place, column in enumerate(order))
+    falls = f"{first} < before_0"
+    for place, column in enumerate(rest, 1):
+        falls += f" or ({first} = before_0 and {column} < before_{place})"
+    return f"select count(*) from (select {columns}, {before} from {relation}) where {falls}"
+
+
+def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:
+    """Give a finished folder its final name, in one step; what it replaces is moved aside just before.
+
+    Raises InputError where the name was taken meanwhile.
+    """
+    if not target.exists() or not any(target.iterdir()):
+        folder.rename(target)  # over an empty folder, too
+        return
+    if not replace:
+        msg = f"{target} was filled by somebody else meanwhile; nothing was written there."
+        raise InputError(msg)
+    # Beside the new one, and gone with the workspace.
+    replaced = folder.with_name("replaced")
+    target.rename(replaced)
+    try:
+        folder.rename(target)
+    except OSError:
+        replaced.rename(target)
+        raise
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,6 @@
+"""Pages for people: what a release promises, costs and gives away, each page one file that needs nothing else."""
+
+from kgather._report.page import render
+from kgather._report.sweep_page import render_sweep
+
+__all__ = ["render", "render_sweep"]

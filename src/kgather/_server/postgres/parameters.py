@@ -1,0 +1,227 @@
+"""Parameters of statements: which types they have where a client does not say, and what stands for them.
+
+PostgreSQL takes the type of an undeclared parameter from what is around it. Here, too, where that is simple: beside a
+column, a constant or an aggregate, under a cast, in LIMIT. Anything else is text.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+from sqlglot import Dialect, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from kgather._guard.catalog import Catalog
+from kgather._guard.plan import Kind, Value
+from kgather._guard.policy import fold
+from kgather._server.postgres import types
+from kgather._server.postgres.errors import NOT_SUPPORTED, PROTOCOL, WRONG_BINARY, WRONG_TEXT, PgError
+from kgather._server.postgres.types import BINARY, UnreadableError, read_parameter
+
+_DUCKDB = Dialect.get_or_raise("duckdb")
+MOST = 1_000
+_QUERY = {TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.L_PAREN}
+
+_KINDS: Mapping[int, Kind] = {
+    types.BOOL.oid: "boolean",
+    types.INT2.oid: "integer",
+    types.INT4.oid: "integer",
+    types.INT8.oid: "integer",
+    types.OID.oid: "integer",
+    types.FLOAT4.oid: "number",
+    types.FLOAT8.oid: "number",
+    types.NUMERIC.oid: "number",
+    types.DATE.oid: "date",
+    types.TIMESTAMP.oid: "timestamp",
+    types.TIMESTAMPTZ.oid: "timestamp",
+    **dict.fromkeys((types.CHAR.oid, 19, types.STRING.oid, 705, 1042, types.VARCHAR.oid), "text"),
+}
+"""Types that the guard has values of."""
+
+_OIDS: Mapping[Kind, int] = {
+    "integer": types.INT8.oid,
+    "number": types.FLOAT8.oid,
+    "text": types.STRING.oid,
+    "boolean": types.BOOL.oid,
+    "date": types.DATE.oid,
+    "timestamp": types.TIMESTAMP.oid,
+}
+_CASTS = {
+    exp.DType.TINYINT: types.INT2.oid,
+    exp.DType.SMALLINT: types.INT2.oid,
+    exp.DType.INT: types.INT4.oid,
+    exp.DType.BIGINT: types.INT8.oid,
+    exp.DType.FLOAT: types.FLOAT4.oid,
+    exp.DType.DOUBLE: types.FLOAT8.oid,
+    exp.DType.DECIMAL: types.NUMERIC.oid,
+    exp.DType.BOOLEAN: types.BOOL.oid,
+    exp.DType.DATE: types.DATE.oid,
+    exp.DType.TIMESTAMP: types.TIMESTAMP.oid,
+    exp.DType.TIMESTAMPNTZ: types.TIMESTAMP.oid,
+}
+_BESIDE = (exp.Binary, exp.Between, exp.In, exp.Coalesce, exp.Greatest, exp.Least)
+_WORDS = {
+    **dict.fromkeys(("int2", "smallint"), types.INT2.oid),
+    **dict.fromkeys(("int4", "int", "integer"), types.INT4.oid),
+    **dict.fromkeys(("int8", "bigint"), types.INT8.oid),
+    **dict.fromkeys(("oid", "regclass", "regtype"), types.OID.oid),
+    **dict.fromkeys(("text", "varchar", "name"), types.STRING.oid),
+    "bool": types.BOOL.oid,
+    "boolean": types.BOOL.oid,
+}
+_ARRAYS = {21: 1005, 23: 1007, 20: 1016, 26: 1028, 25: 1009}
+
+
+def guessed(text: str, declared: Sequence[int], catalog: Catalog) -> tuple[int, ...]:
+    """The types of a statement's parameters. declared: by the client, 0 or missing where it does not say."""
+    try:
+        tokens = _DUCKDB.tokenize(text)
+        # Of other statements the parser would log the text.
+        tree = _DUCKDB.parser().parse(tokens, text)[0] if begins_a_query(tokens) else None
+    except (SqlglotError, ValueError, IndexError, RecursionError):
+        tree = None
+    places: dict[int, exp.Expr] = {}
+    for node in tree.find_all(exp.Parameter, exp.Placeholder) if tree is not None else ():
+        number = _number(node)
+        if number is not None:
+            places.setdefault(number, node)
+    count = max([len(declared), *places])
+    if count > MOST:
+        raise PgError(PROTOCOL, f"A statement takes {MOST:,} parameters at most.")
+    said = [*declared, *[0] * (count - len(declared))]
+    assert tree is not None or not places
+    return tuple(
+        oid or (_guess(places[at], tree, catalog) if tree is not None and at in places else types.STRING.oid)
+        for at, oid in enumerate(said, 1)
+    )
+
+
+def begins_a_query(tokens: Sequence[Token]) -> bool:
+    """Whether these are the words of a query, as far as the first says."""
+    return bool(tokens) and tokens[0].token_type in _QUERY
+
+
+def kinds(oids: Sequence[int]) -> tuple[Kind, ...]:
+    """What the guard knows these types as. Raises PgError for one that it does not know."""
+    for at, oid in enumerate(oids, 1):
+        if oid not in _KINDS:
+            raise _unknown(at)
+    return tuple(_KINDS[oid] for oid in oids)
+
+
+def values(oids: Sequence[int], raw: Sequence[bytes | None], formats: Sequence[int], zone: tzinfo) -> tuple[Any, ...]:
+    """The values of parameters. Raises PgError."""
+    if len(raw) != len(oids):
+        raise PgError(PROTOCOL, f"The statement takes {len(oids)} parameters, {len(raw)} are given.")
+    found: list[Value] = []
+    for at, (oid, each, form) in enumerate(zip(oids, raw, formats, strict=True), 1):
+        if oid not in _KINDS and oid not in types.ELEMENTS:
+            raise _unknown(at)
+        try:
+            found.append(None if each is None else read_parameter(oid, each, form, zone))
+        except UnreadableError:
+            code = WRONG_BINARY if form == BINARY else WRONG_TEXT
+            raise PgError(code, f"Parameter ${at} is no value of its type.") from None
+    return tuple(found)
+
+
+def _unknown(at: int) -> PgError:
+    return PgError(NOT_SUPPORTED, f"Parameter ${at} is of a type that the guard has no values of.")
+
+
+def bind(tree: exp.Expr, given: Sequence[Any]) -> None:
+    """Put literals where the parameters of a question about the catalog stand. Raises PgError."""
+    for node in list(tree.find_all(exp.Parameter, exp.Placeholder)):
+        number = _number(node)
+        if number is None or number > len(given):
+            raise PgError(PROTOCOL, "The statement has parameters that are not given.")
+        node.replace(_literal(given[number - 1]))
+
+
+def casts(tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The types of parameters by the casts behind them, as $1::oid[]; 0 where there is none."""
+    found: dict[int, int] = {}
+    for at, token in enumerate(tokens[:-1]):
+        if token.token_type != TokenType.PARAMETER or not tokens[at + 1].text.isdigit():
+            continue
+        number = int(tokens[at + 1].text)
+        if number > MOST:
+            raise PgError(PROTOCOL, f"A statement takes {MOST:,} parameters at most.")
+        words = [each.text.lower() for each in tokens[at + 2 : at + 8] if each.text.lower() not in ("pg_catalog", ".")]
+        oid = _WORDS.get(words[1], 0) if len(words) > 1 and words[0] == "::" else 0
+        if words[2:4] == ["[", "]"]:
+            oid = _ARRAYS.get(oid, 0)
+        found[number] = found.get(number) or oid
+    return tuple(found.get(at, 0) for at in range(1, max(found, default=0) + 1))
+
+
+def _literal(value: Any) -> exp.Expr:
+    if isinstance(value, list):
+        return exp.Paren(this=exp.Array(expressions=[_literal(each) for each in value]))
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int):
+        return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+    return exp.Literal.string(str(value))
+
+
+def _number(node: exp.Expr) -> int | None:
+    name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this or "")
+    return int(name) if name.isdigit() and len(name) < 6 and int(name) > 0 else None
+
+
+def _guess(node: exp.Expr, tree: exp.Expr, catalog: Catalog) -> int:
+    above = node.parent
+    while isinstance(above, exp.Paren | exp.Neg):
+        node, above = above, above.parent
+    if isinstance(above, exp.Cast):
+        return _CASTS.get(above.to.this, types.STRING.oid)
+    if isinstance(above, exp.Limit | exp.Offset):
+        return types.INT8.oid
+    if isinstance(above, exp.Like | exp.ILike) or not isinstance(above, _BESIDE):
+        return types.STRING.oid
+    for other in above.iter_expressions():
+        if other is not node and (kind := _kind(other.unnest(), tree, catalog)) is not None:
+            return _OIDS.get(kind, types.STRING.oid)
+    return types.STRING.oid
+
+
+def _kind(node: exp.Expr, tree: exp.Expr, catalog: Catalog, depth: int = 8) -> Kind | None:
+    """What an expression is, None where that is not simple."""
+    if depth == 0 or isinstance(node, exp.Parameter | exp.Placeholder):
+        return None
+    if isinstance(node, exp.Literal):
+        return "text" if node.is_string else "integer" if node.name.isdigit() else "number"
+    if isinstance(node, exp.Count):
+        return "integer"
+    if isinstance(node, exp.AggFunc):
+        return "number"
+    if isinstance(node, exp.Cast):
+        return _KINDS.get(_CASTS.get(node.to.this, types.STRING.oid))
+    if isinstance(node, exp.Column):
+        return _of_column(node, tree, catalog, depth)
+    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
+        return "timestamp"
+    if isinstance(node, exp.Div | exp.Round | exp.Floor | exp.Ceil):
+        return "number"
+    if isinstance(
+        node, exp.Add | exp.Sub | exp.Mul | exp.Coalesce | exp.Greatest | exp.Least | exp.Paren | exp.Abs | exp.Neg
+    ):
+        found = {_kind(each, tree, catalog, depth - 1) for each in node.iter_expressions()} - {None}
+        return "number" if "number" in found else next(iter(found), None)
+    return None
+
+
+def _of_column(node: exp.Column, tree: exp.Expr, catalog: Catalog, depth: int) -> Kind | None:
+    """The kind of a column of that name in the tables of the statement, or of what is named so in it."""
+    tables = [table for each in tree.find_all(exp.Table) if (table := catalog.table(each.name)) is not None]
+    found = {column.kind for table in tables if (column := table.column(node.name)) is not None}
+    if len(found) == 1:
+        return found.pop()
+    for alias in tree.find_all(exp.Alias):
+        if not found and fold(alias.alias) == fold(node.name):
+            return _kind(alias.this.unnest(), tree, catalog, depth - 1)
+    return None

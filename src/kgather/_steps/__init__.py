@@ -1,0 +1,1 @@
+"""The steps of the pipeline that SQL cannot say: what the dbt Python models call."""

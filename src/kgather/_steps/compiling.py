@@ -1,0 +1,101 @@
+"""Kernels that are compiled: the first run on a machine compiles them, later ones find them on the disk."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from kgather._progress import reporter
+from kgather.udfs.refining import refine
+
+_COMPILE = "from kgather.udfs import refine; refine.compile_all()"
+_ahead: list[subprocess.Popen[bytes]] = []
+
+
+class _Compiling(event.Listener):
+    """Reports each kernel that is compiled, as the step `compile`; those that come from the disk are not."""
+
+    def __init__(self) -> None:
+        self._report = reporter("compile")
+        self._depth = self._compiled = 0
+
+    def on_start(self, _: Any) -> None:
+        # A kernel that another one calls is compiled within it.
+        if self._depth == 0:
+            self._report(self._compiled, self._compiled + 1)
+        self._depth += 1
+
+    def on_end(self, _: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._compiled += 1
+            self._report(self._compiled, self._compiled)
+
+
+@cache
+def tell() -> None:
+    """From now on, report what is compiled."""
+    event.register("numba:compile", _Compiling())
+
+
+@contextmanager
+def ahead(*, wanted: bool) -> Iterator[None]:
+    """Compile what takes longest, refining, in a process of its own meanwhile, where it is wanted and not on disk."""
+    if not wanted or not sys.executable or refine.compiled() or (os.cpu_count() or 1) < 2:
+        yield
+        return
+    quiet = subprocess.DEVNULL
+    # -P: what lies in the folder that the user works in is not imported.
+    process = subprocess.Popen([sys.executable, "-P", "-c", _COMPILE], stdin=quiet, stdout=quiet, stderr=quiet)
+    _ahead.append(process)
+    try:
+        yield
+    finally:
+        _ahead.remove(process)
+        process.kill()
+        process.wait()
+
+
+def wait() -> None:
+    """Wait for what is compiled ahead, if anything is, and compile what comes later meanwhile."""
+    for process in _ahead:
+        if process.poll() is None:
+            _compile_attackers()
+            report = reporter("compile")
+            report(0, 1)
+            process.wait()
+            report(1, 1)
+
+
+def _compile_attackers() -> None:
+    """Attack four users with ratings of their own, as every publication is attacked at its end."""
+    # Imported here: who only gathers needs none of it.
+    import pyarrow as pa
+
+    from kgather._attacks import quick
+    from kgather._evaluation.candidates import ShownCells
+    from kgather._evaluation.evidence import Evidence, Scale
+    from kgather.udfs.ratings.matrix import RatingMatrix
+
+    indptr, items = np.arange(0, 41, 10), np.tile(np.arange(10, dtype=np.int32), 4)
+    ratings = RatingMatrix(4, 10, indptr, items, (1 + items * np.arange(40) % 5).astype(np.float32))
+    own = np.arange(4, dtype=np.int32)
+    quick(
+        Evidence(
+            original=ratings,
+            shown=ShownCells.from_ratings(ratings),
+            truth=own,
+            groups=own,
+            shown_items=np.ones(10, dtype=np.bool_),
+            items=pa.array(range(10)),
+            scale=Scale(1.0, 5.0, 1.0),
+            parameters={"homogenize": "predicted", "rank": 1},
+            group_ids=own.astype(np.int64),
+        )
+    )

@@ -1,0 +1,7 @@
+"""Checks anyone can repeat: of a release or of any relation, from what it holds and nothing else."""
+
+from kgather._verify.asked import Asked
+from kgather._verify.folder import is_release, promised_size, verify_release
+from kgather._verify.models import verify_models, verify_relation
+
+__all__ = ["Asked", "is_release", "promised_size", "verify_models", "verify_relation", "verify_release"]

@@ -1,7 +1,0 @@
-"""Attacks on a release by whoever made it: how often a person is found, and what is learnt of them."""
-
-from kgather.attacks.auxiliary import Knowledge
-from kgather.attacks.results import AttackReport, AttackResult, Rate
-from kgather.attacks.runner import ATTACKS, KNOWN, Extra, quick, run
-
-__all__ = ["ATTACKS", "KNOWN", "AttackReport", "AttackResult", "Extra", "Knowledge", "Rate", "quick", "run"]

@@ -1,5 +1,0 @@
-"""The command line: thin commands over the library, errors as sentences, documented exit codes."""
-
-from kgather.cli.app import main
-
-__all__ = ["main"]

@@ -1,0 +1,20 @@
+def model(dbt, session):
+    """The secret map in codes, with the random names that the release knows.
+
+    (user_code, group_id, pseudonym, bin, unchanged): `bin` is null unless the method has bins, `unchanged` unless it
+    knows groups that need no change.
+    """
+    dbt.config(materialized="table")
+
+    from kgather._steps.steps import gather_users
+
+    return gather_users(
+        dbt.ref("int_kgather__coded_ratings"),
+        dbt.ref("int_kgather__factors"),
+        artifact_ratings=dbt.ref("int_kgather__artifact_ratings"),
+        levels=dbt.ref("int_kgather__user_levels"),
+        sensitive_values=dbt.ref("int_kgather__sensitive_values"),
+        items=dbt.ref("int_kgather__items"),
+        scale=dbt.ref("int_kgather__scale"),
+        options=dbt.config.meta_get("gathering"),
+    )

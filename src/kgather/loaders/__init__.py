@@ -1,8 +1,0 @@
-"""Reading ratings from files into DuckDB, with a reason for every row that cannot be used."""
-
-from kgather.loaders.load import load
-from kgather.loaders.options import LoadOptions
-from kgather.loaders.report import InputReport, LoadReport, UserAttributesReport
-from kgather.loaders.user_attributes import load_user_attributes
-
-__all__ = ["InputReport", "LoadOptions", "LoadReport", "UserAttributesReport", "load", "load_user_attributes"]

@@ -1,6 +1,0 @@
-"""Pages for people: what a release promises, costs and gives away, each page one file that needs nothing else."""
-
-from kgather.report.page import render
-from kgather.report.sweep_page import render_sweep
-
-__all__ = ["render", "render_sweep"]

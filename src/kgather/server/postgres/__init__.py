@@ -1,5 +1,0 @@
-"""PostgreSQL's protocol, version 3, over a guard. See docs/server.md."""
-
-from kgather.server.postgres.server import PostgresServer
-
-__all__ = ["PostgresServer"]

@@ -1,0 +1,1 @@
+"""What all kernels share: reading Arrow columns, random numbers by hash, selection and order, options, threads."""

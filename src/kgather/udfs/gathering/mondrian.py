@@ -1,0 +1,161 @@
+"""Mondrian: the table is cut in two, again and again, at the median of its widest column (LeFevre, DeWitt
+and Ramakrishnan 2006, strict multidimensional partitioning; the rival of Riyana and Natwichai 2018, section 5).
+
+A cut must leave k or more users on both sides, and users with equal values in its column stay together. The
+column is the one with the widest range of values in the part, each range divided by the column's range in the
+whole table; the cut puts the values up to the median on one side. Where that leaves too few on a side the next
+widest column is tried. Where it does in all columns, the cut just below the median is tried, again from the
+widest column on: then the median of some column is its largest value. A part for which neither is allowed
+could not be cut anywhere, so it is a class.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+
+from kgather.udfs._shared.options import whole
+from kgather.udfs._shared.reordering import swap
+from kgather.udfs._shared.selection import kth_smallest
+from kgather.udfs._shared.workers import run
+from kgather.udfs.ratings.artifacts import checked_artifacts
+
+_STACK = 128  # the larger part waits, so the stack is never deeper than log2(n) + 1
+_PARTS_A_THREAD = 8
+_SMALLEST_PART = 4096  # smaller ones are not worth a call of their own
+
+
+def gather(table: np.ndarray, k: int, *, categorical: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
+    """The class of every user, int32[n], numbered 0..g-1; every class has at least k members.
+
+    table: real numbers[n, a], one row a user, one column an artifact, NaN where not rated (counts as 0).
+    categorical: bool[a], columns whose numbers are codes; they are cut as if the codes were in order, not rated
+    last. Neither the order of the rows nor the number of threads matters. Classes can be much larger than k
+    where many users have equal values. Expected time O(a n log n); memory: two copies of the table.
+
+    Raises InputError if k or threads is no whole number >= 1, there are fewer than k users, or the table is
+    not one of finite numbers (see `checked_artifacts`).
+    """
+    workers = whole("threads", threads, 1)
+    artifacts = checked_artifacts(table, k, categorical)
+    rows = artifacts.values
+    n, least = len(rows), artifacts.k
+    width = rows.max(axis=0) - rows.min(axis=0)
+    order = np.arange(n, dtype=np.int32)
+    starts = np.zeros(n, dtype=np.bool_)
+    if workers == 1:
+        _split(rows, order, 0, n, least, width, 0, starts)
+    else:
+        _split(rows, order, 0, n, least, width, max(n // (workers * _PARTS_A_THREAD), _SMALLEST_PART), starts)
+        edges = np.append(np.flatnonzero(starts), n)
+        with ThreadPoolExecutor(workers) as pool:
+            run(
+                lambda lo, hi: _split(rows, order, lo, hi, least, width, 0, starts),
+                list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)),
+                pool,
+            )
+    groups = np.empty(n, dtype=np.int32)
+    groups[order] = np.cumsum(starts, dtype=np.int32) - np.int32(1)
+    return groups
+
+
+@njit(nogil=True, cache=True)
+def _spans(
+    rows: np.ndarray, lo: int, hi: int, width: np.ndarray, closed: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    """low = minus the part's range in each column, divided by the whole table's; 1 for closed columns.
+
+    Columns with a single value are closed. high float64[a] is scratch.
+    """
+    for a in range(rows.shape[1]):
+        low[a] = high[a] = rows[lo, a]
+    for i in range(lo + 1, hi):
+        for a in range(rows.shape[1]):
+            value = rows[i, a]
+            low[a] = min(low[a], value)
+            high[a] = max(high[a], value)
+    for a in range(rows.shape[1]):
+        if low[a] == high[a]:
+            closed[a] = True
+        low[a] = 1.0 if closed[a] else (low[a] - high[a]) / width[a]
+
+
+@njit(nogil=True, cache=True)
+def _choose_cut(
+    rows: np.ndarray, lo: int, hi: int, k: int, span: np.ndarray, closed: np.ndarray, spare: np.ndarray
+) -> tuple[int, float, bool]:
+    """The column, the value, and whether the value itself stays on the lower side; column -1: no cut.
+
+    Columns that no cut divides with k users on both sides are closed: no part of this one can be cut there
+    either. spare float64[hi - lo] is scratch.
+    """
+    n = hi - lo
+    below, below_value = -1, 0.0
+    for column in np.argsort(span, kind="mergesort"):
+        if closed[column]:
+            break  # and so are all that follow
+        for i in range(n):
+            spare[i] = rows[lo + i, column]
+        median = kth_smallest(spare, 0, n, (n - 1) // 2)
+        smaller, up_to = 0, 0
+        for i in range(lo, hi):
+            smaller += rows[i, column] < median
+            up_to += rows[i, column] <= median
+        if min(up_to, n - up_to) >= k:
+            return column, median, True
+        if min(smaller, n - smaller) < k:
+            closed[column] = True
+        elif below < 0:
+            below, below_value = column, median
+    return below, below_value, False
+
+
+@njit(nogil=True, cache=True)
+def _split(
+    rows: np.ndarray,
+    order: np.ndarray,
+    lo: int,
+    hi: int,
+    k: int,
+    width: np.ndarray,
+    enough: int,
+    starts: np.ndarray,
+) -> None:
+    """Cuts the rows lo:hi down to classes, or to parts of at most `enough` users, and marks where each starts.
+
+    rows float64[n, a] and order int32[n] are reordered within lo:hi. width float64[a]: the columns' ranges in
+    the whole table. starts bool[n].
+    """
+    a = rows.shape[1]
+    low, high = np.empty(a), np.empty(a)
+    spare = np.empty(hi - lo)
+    part = np.empty((_STACK, 2), dtype=np.int64)
+    closed = np.zeros((_STACK, a), dtype=np.bool_)
+    part[0, 0], part[0, 1] = lo, hi
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        lo, hi = part[depth, 0], part[depth, 1]
+        column, value, included = -1, 0.0, False
+        if hi - lo >= 2 * k and hi - lo > enough:
+            _spans(rows, lo, hi, width, closed[depth], low, high)
+            column, value, included = _choose_cut(rows, lo, hi, k, low, closed[depth], spare)
+        if column < 0:
+            starts[lo] = True
+            continue
+        i, j = lo, hi
+        while i < j:
+            if rows[i, column] < value or (included and rows[i, column] == value):
+                i += 1
+            else:
+                j -= 1
+                if i != j:
+                    swap(rows, order, i, j)
+        closed[depth + 1] = closed[depth]
+        first_larger = i - lo > hi - i
+        for side in range(2):
+            if (side == 0) == first_larger:
+                part[depth, 0], part[depth, 1] = lo, i
+            else:
+                part[depth, 0], part[depth, 1] = i, hi
+            depth += 1

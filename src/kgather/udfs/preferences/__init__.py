@@ -1,0 +1,1 @@
+"""What users like: the solvers that learn it, and the vectors in which users are compared."""

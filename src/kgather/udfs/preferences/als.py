@@ -1,0 +1,610 @@
+"""Alternating least squares with levels: the default solver.
+
+Users and items take turns: with the items fixed, the level and the factors of a user are one ridge
+regression of its ratings, and the other way round (Zhou et al. 2008, with levels solved jointly). Threads
+own users or items, so there is nothing to reduce and the result is the same for any number of threads.
+
+Three things are added, as the items' vectors are released and the users' means: the factors of items with few
+ratings are shrunk more; users are shrunk more where most items have few ratings, which say little of who gave
+them; and ratings far from the mean are taken as nearer (winsorized) the fewer an item has, so that none moves
+the item's level by more than a set amount. The defaults are chosen for what a release gives away, not for
+the best fit: docs/why-predicted.md.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from kgather.udfs._shared.hashing import keyed, seed64
+from kgather.udfs._shared.options import flag, real, whole
+from kgather.udfs._shared.workers import row_ranges, run
+from kgather.udfs.preferences._gram import LANES, add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
+from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.ratings.held_out import choose_held_out, part_of
+from kgather.udfs.ratings.matrix import RatingMatrix
+
+_HELD_OUT_MOST = 500_000  # more do not make the error any clearer
+_BLOCK_BYTES = 384 << 10  # user vectors of a block: they stay in the cache while the items pass over them
+_SEGMENT_LEAST = 4  # ratings of an item in a block, on average over items; fewer are not worth a block
+_ITEMS_AT_ONCE = 2048
+_SAMPLE_ABOVE = 20_000_000  # ratings from which items first learn from a part of the users
+_SAMPLE_SHARE = 0.1
+_BINS = 1 << 14  # of gaps between ratings and predictions
+
+
+@dataclass(frozen=True)
+class AlsOptions:
+    """Options of ALS.
+
+    sweeps: at most that many (each solves all items, then all users). regularization: weight of the squared
+    factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
+    `count_power`. rare_items: of an item with n ratings, that is multiplied by 1 + rare_items / n.
+    level_regularization, item_level_regularization: ratings at level zero (at the mean of all ratings) added
+    to each user (item). few_raters: where items have n ratings on average, regularization and level_regularization
+    of all users are multiplied by 1 + few_raters / n. influence: no rating moves what is predicted of its item by
+    more than about so many standard deviations: each is taken as at most so far above or below the mean of all
+    ratings and its user's level that its weight in the item's solution (in the level 1 / (ratings +
+    item_level_regularization), in the factors the length of its user's over their penalty and squares, as seen by a
+    user whose factors are as long as the root of the standard deviation) does not do more; 0: as it is. median: all
+    items' levels are moved by one number at the end, so that as many ratings lie above what is predicted as below
+    (lowest mean absolute error), instead of their mean (lowest RMSE). holdout: share of the ratings left out to see
+    when to stop; learning stops once `patience` sweeps in a row have not lowered the RMSE on them by `tolerance` of
+    itself, and the last `refit` sweeps use all ratings. holdout = 0 makes all sweeps.
+    """
+
+    sweeps: int = 20
+    regularization: float = 11.5
+    count_power: float = 0.0
+    rare_items: float = 30.0
+    few_raters: float = 16.0
+    level_regularization: float = 8.5
+    item_level_regularization: float = 1.0
+    influence: float = 0.064
+    median: bool = True
+    holdout: float = 0.02
+    tolerance: float = 1e-3
+    patience: int = 1
+    refit: int = 1
+
+    def __post_init__(self) -> None:
+        whole("sweeps", self.sweeps, 1)
+        real("regularization", self.regularization, 0, above=True)
+        real("count_power", self.count_power, 0, 1)
+        real("rare_items", self.rare_items, 0)
+        real("few_raters", self.few_raters, 0)
+        real("level_regularization", self.level_regularization, 0)
+        real("item_level_regularization", self.item_level_regularization, 0)
+        real("influence", self.influence, 0)
+        flag("median", self.median)
+        real("holdout", self.holdout, 0, 0.5)
+        real("tolerance", self.tolerance, 0)
+        whole("patience", self.patience, 1)
+        whole("refit", self.refit, 1)
+
+
+FOR_FIT: Mapping[str, Any] = {
+    "regularization": 1.0,
+    "count_power": 0.5,
+    "rare_items": 0.0,
+    "few_raters": 0.0,
+    "level_regularization": 0.5,
+    "item_level_regularization": 0.5,
+    "influence": 0.0,
+    "median": False,
+}
+"""Options for the best fit, where nothing of the model is released."""
+
+
+def learn_als(
+    matrix: RatingMatrix,
+    rank: int,
+    options: AlsOptions,
+    seed: int,
+    threads: int,
+    scale: tuple[float, float] | None,
+    progress: Progress | None,
+) -> Preferences:
+    """Learns levels and factors. O(sweeps (nnz r^2 + (n + m) r^3)) time; 8 bytes a rating beside the
+    matrix.
+    """
+    pool = ThreadPoolExecutor(threads) if threads > 1 else None
+    try:
+        start = None
+        if matrix.nnz > _SAMPLE_ABOVE:
+            sample = _some_users(matrix, seed)
+            # an item has so many fewer ratings here, against which it would be held too hard
+            milder = replace(
+                options,
+                regularization=options.regularization * _SAMPLE_SHARE,
+                few_raters=options.few_raters * _SAMPLE_SHARE,
+                median=False,
+            )
+            start = _learn(sample, rank, milder, seed, threads, pool, scale, None, None)
+        return _learn(matrix, rank, options, seed, threads, pool, scale, progress, start)
+    finally:
+        if pool is not None:
+            pool.shutdown()
+
+
+def _learn(
+    matrix: RatingMatrix,
+    rank: int,
+    options: AlsOptions,
+    seed: int,
+    threads: int,
+    pool: ThreadPoolExecutor | None,
+    scale: tuple[float, float] | None,
+    progress: Progress | None,
+    start: Preferences | None,
+) -> Preferences:
+    share = min(options.holdout, _HELD_OUT_MOST / matrix.nnz)
+    entries = choose_held_out(matrix.indptr, matrix.items, share, seed64(seed))
+    nothing = np.empty(0, dtype=np.int64)
+    held, none_held = part_of(matrix, entries), part_of(matrix, nothing)
+    mean, deviation = _mean_and_deviation(matrix.values)
+    work = _Work(matrix, rank, options, deviation or 1.0, threads, pool)
+    work.start_items(mean, seed, deviation or 1.0, start)
+
+    rmse: list[float] = []
+    low, high = scale if scale is not None else (-np.inf, np.inf)
+    learning = max(options.sweeps - options.refit, 0) if len(entries) else 0
+    lowest, since, done = np.inf, 0, 0
+    work.solve_users(held if learning else none_held)
+    while done < learning and since < options.patience:
+        _tell(progress, done, options.sweeps)
+        work.sweep(held)
+        done += 1
+        error = work.rmse(held, low, high)
+        rmse.append(error)
+        since = 0 if error < lowest * (1.0 - options.tolerance) else since + 1
+        lowest = min(lowest, error)
+    last = options.refit if len(entries) else options.sweeps
+    for _ in range(min(last, options.sweeps - done)):
+        _tell(progress, done, options.sweeps)
+        work.sweep(none_held)
+        done += 1
+    _tell(progress, options.sweeps, options.sweeps)
+    if options.median:
+        work.move_to_median(low, high)
+    return work.preferences(tuple(rmse))
+
+
+def _tell(progress: Progress | None, done: int, most: int) -> None:
+    if progress is not None:
+        progress(done, most)
+
+
+def _some_users(matrix: RatingMatrix, seed: int) -> RatingMatrix:
+    """The ratings of about a tenth of the users, chosen by a hash; the others keep empty rows."""
+    indptr = _sample_indptr(matrix.indptr, _SAMPLE_SHARE, seed64(seed))
+    items = np.empty(indptr[-1], dtype=np.int32)
+    values = np.empty(indptr[-1], dtype=np.float32)
+    _copy_rows(matrix.indptr, matrix.items, matrix.values, indptr, items, values)
+    used = np.flatnonzero(np.diff(indptr))
+    indptr = np.concatenate([indptr[:1], indptr[used + 1]])
+    return RatingMatrix(len(used), matrix.n_items, indptr, items, values)
+
+
+class _Work:
+    """Both sides of the model, and the ratings in the order in which each side reads them."""
+
+    def __init__(
+        self,
+        matrix: RatingMatrix,
+        rank: int,
+        options: AlsOptions,
+        deviation: float,
+        threads: int,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        n, m = matrix.n_users, matrix.n_items
+        self.matrix, self.rank, self.pool = matrix, rank, pool
+        self.tag = tag_of(rank)
+        factor_penalty = options.regularization * deviation
+        self.item_penalty = (
+            options.item_level_regularization, factor_penalty, options.count_power, options.rare_items,
+        )  # fmt: skip
+        self.influence = options.influence * deviation
+        # factors are in roots of the ratings' unit: for this long a user, the bound is the same in any unit
+        self.unit = np.float32(np.sqrt(deviation))
+        # no rating is farther from the mean and its user's level
+        self.spread = 2.0 * float(np.ptp(matrix.values))
+        self.user_design, self.item_design = new_design(n, rank), new_design(m, rank)
+        self.user_level, self.item_level = np.zeros(n, dtype=np.float32), np.zeros(m, dtype=np.float32)
+        self.mean = 0.0
+        self.user_ranges = row_ranges(matrix.indptr, threads)
+        self._build_tiles(threads)
+        harder = 1.0 + options.few_raters * np.count_nonzero(self.item_counts) / matrix.nnz
+        self.user_penalty = (options.level_regularization * harder, factor_penalty * harder, options.count_power, 0.0)
+
+    def _build_tiles(self, threads: int) -> None:
+        """Ratings by blocks of users, within a block by item: the item side reads one block's users at a
+        time.
+        """
+        matrix = self.matrix
+        n, m = matrix.n_users, matrix.n_items
+        blocks = min(-(-n * width_of(self.rank) * 4 // _BLOCK_BYTES), max(matrix.nnz // (_SEGMENT_LEAST * m), 1))
+        size = -(-n // blocks)
+        blocks = -(-n // size)
+        self.tile_indptr = np.zeros((blocks, m + 1), dtype=np.int64)
+        self.tile_users = np.empty(matrix.nnz, dtype=np.int32)
+        self.tile_values = np.empty(matrix.nnz, dtype=np.float32)
+        run(
+            lambda lo, hi: _fill_tiles(
+                matrix.indptr, matrix.items, matrix.values, lo, hi, size,
+                self.tile_indptr, self.tile_users, self.tile_values,
+            ),
+            [(block, block + 1) for block in range(blocks)],
+            self.pool,
+        )  # fmt: skip
+        counts = (self.tile_indptr[:, 1:] - self.tile_indptr[:, :-1]).sum(axis=0)
+        self.item_counts = counts
+        by_item = np.concatenate([[0], np.cumsum(counts)])
+        self.item_ranges = row_ranges(by_item, threads, _ITEMS_AT_ONCE)
+
+    def start_items(self, mean: float, seed: int, deviation: float, start: Preferences | None) -> None:
+        """First item vectors: drawn at random, or those that were learnt before."""
+        m = self.matrix.n_items
+        self.mean = mean
+        design = self.item_design.reshape(m + 1, -1)
+        if start is not None:
+            design[:m, 1 : self.rank + 1] = start.item_factors
+            self.item_level[:] = start.item_level
+            return
+        drawn = np.random.Generator(np.random.Philox(int(seed64(seed)))).standard_normal((m, self.rank), np.float32)
+        design[:m, 1 : self.rank + 1] = drawn * np.float32(0.3 * np.sqrt(deviation))
+        self.item_level[:] = mean
+
+    def sweep(self, held: RatingMatrix) -> None:
+        """Solves all items, then all users, from all ratings but the held-out ones."""
+        self._solve_items(held)
+        self.solve_users(held)
+
+    def solve_users(self, held: RatingMatrix) -> None:
+        """The users' half of a sweep."""
+        matrix = self.matrix
+        run(
+            lambda lo, hi: _solve_users(
+                lo, hi, matrix.indptr, matrix.items, matrix.values, held.indptr, held.items, held.values,
+                self.item_design, self.item_level, self.user_penalty, self.user_design, self.user_level, self.tag,
+            ),
+            self.user_ranges,
+            self.pool,
+        )  # fmt: skip
+
+    def _solve_items(self, held: RatingMatrix) -> None:
+        held_indptr, held_users, held_values = held.transpose()
+        factors = self.user_design.reshape(self.matrix.n_users + 1, -1)[:-1, 1:]
+        lengths = np.sqrt(np.einsum("ij,ij->i", factors, factors))
+        square = float(np.mean(np.square(lengths, dtype=np.float64))) / self.rank
+        run(
+            lambda lo, hi: _solve_items(
+                lo, hi, self.tile_indptr, self.tile_users, self.tile_values,
+                held_indptr, held_users, held_values, self.user_design, self.user_level, self.mean,
+                lengths * self.unit, square, self.item_counts, self.item_penalty, self.influence, self.spread,
+                self.item_design, self.item_level, self.tag,
+            ),
+            self.item_ranges,
+            self.pool,
+        )  # fmt: skip
+
+    def rmse(self, held: RatingMatrix, low: float, high: float) -> float:
+        """Root mean square error on the held-out ratings, predictions clipped to low..high."""
+        total = _squared_error(
+            held.indptr, held.items, held.values, self.user_design, self.user_level, self.item_design,
+            self.item_level, low, high, len(self.tag),
+        )  # fmt: skip
+        return float(np.sqrt(total / held.nnz))
+
+    def move_to_median(self, low: float, high: float) -> None:
+        """Move all items' levels, so that half of the ratings lie above what is predicted, clipped to low..high."""
+        if self.spread == 0.0:
+            return
+        matrix = self.matrix
+        counts = np.zeros((len(self.user_ranges), _BINS), dtype=np.int64)
+        places = dict(zip(self.user_ranges, counts, strict=True))
+        run(
+            lambda lo, hi: _count_gaps(
+                lo, hi, matrix.indptr, matrix.items, matrix.values, self.user_design, self.user_level,
+                self.item_design, self.item_level, low, high, self.spread, places[lo, hi], len(self.tag),
+            ),
+            self.user_ranges,
+            self.pool,
+        )  # fmt: skip
+        below = np.cumsum(counts.sum(axis=0))
+        middle = int(np.searchsorted(below, below[-1] / 2))
+        self.item_level += np.float32((2.0 * (middle + 0.5) / _BINS - 1.0) * self.spread)
+
+    def preferences(self, rmse: tuple[float, ...]) -> Preferences:
+        """The model as it stands."""
+        return Preferences(
+            self.user_level,
+            factors_of(self.user_design, self.matrix.n_users, self.rank),
+            self.item_level,
+            factors_of(self.item_design, self.matrix.n_items, self.rank),
+            rmse,
+        )
+
+
+@njit(nogil=True, cache=True)
+def _mean_and_deviation(values: np.ndarray) -> tuple[float, float]:
+    mean = 0.0
+    for value in values:
+        mean += value
+    mean /= len(values)
+    square = 0.0
+    for value in values:
+        square += (value - mean) * (value - mean)
+    return mean, np.sqrt(square / len(values))
+
+
+@njit(nogil=True, cache=True)
+def _sample_indptr(indptr: np.ndarray, share: float, seed: np.uint64) -> np.ndarray:
+    limit = np.uint64(share * 18446744073709549568.0)
+    out = np.zeros_like(indptr)
+    for u in range(len(indptr) - 1):
+        out[u + 1] = out[u]
+        if keyed(seed, u, -1) < limit:
+            out[u + 1] += indptr[u + 1] - indptr[u]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _copy_rows(
+    indptr: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    out_indptr: np.ndarray,
+    out_items: np.ndarray,
+    out_values: np.ndarray,
+) -> None:
+    for u in range(len(indptr) - 1):
+        for j in range(out_indptr[u + 1] - out_indptr[u]):
+            out_items[out_indptr[u] + j] = items[indptr[u] + j]
+            out_values[out_indptr[u] + j] = values[indptr[u] + j]
+
+
+@njit(nogil=True, cache=True)
+def _fill_tiles(
+    indptr: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    first: int,
+    last: int,
+    size: int,
+    tile_indptr: np.ndarray,
+    tile_users: np.ndarray,
+    tile_values: np.ndarray,
+) -> None:
+    """Counting sort of the ratings of each block of `size` users by item; a block fills its own stretch."""
+    m = tile_indptr.shape[1] - 1
+    place = np.empty(m, dtype=np.int64)
+    for block in range(first, last):
+        lo = block * size
+        hi = min(lo + size, len(indptr) - 1)
+        begin, end = indptr[lo], indptr[hi]
+        for j in range(begin, end):
+            tile_indptr[block, items[j] + 1] += 1
+        tile_indptr[block, 0] = begin
+        for i in range(m):
+            tile_indptr[block, i + 1] += tile_indptr[block, i]
+            place[i] = tile_indptr[block, i]
+        for u in range(lo, hi):
+            for j in range(indptr[u], indptr[u + 1]):
+                at = place[items[j]]
+                tile_users[at] = u
+                tile_values[at] = values[j]
+                place[items[j]] = at + 1
+
+
+@njit(nogil=True, cache=True)
+def _finish(
+    system: np.ndarray,
+    count: int,
+    penalty: tuple[float, float, float, float],
+    row: int,
+    middle: float,
+    design: np.ndarray,
+    level: np.ndarray,
+) -> None:
+    """Solves the row's regression, writes its level (relative to `middle`) and factors, and clears the
+    system.
+    """
+    columns = system.shape[1]
+    width = (columns + LANES - 1) // LANES * LANES
+    if count > 0:
+        solve_ridge(system, penalty[0], _factor_penalty(penalty, count))
+    else:
+        # what is left of held-out ratings that were added and taken out again is rounding
+        for a in range(columns):
+            system[columns, a] = 0.0
+    level[row] = middle + system[columns, 0]
+    for a in range(1, columns):
+        design[row * width + a] = system[columns, a]
+    for a in range(columns + 1):
+        for b in range(columns):
+            system[a, b] = 0.0
+
+
+@njit(nogil=True, cache=True)
+def _solve_users(
+    lo: int,
+    hi: int,
+    indptr: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    held_indptr: np.ndarray,
+    held_items: np.ndarray,
+    held_values: np.ndarray,
+    item_design: np.ndarray,
+    item_level: np.ndarray,
+    penalty: tuple[float, float, float, float],
+    user_design: np.ndarray,
+    user_level: np.ndarray,
+    tag: tuple[np.int8, ...],
+) -> None:
+    columns = len(tag)
+    gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
+    system = np.zeros((columns + 1, columns))
+    for u in range(lo, hi):
+        start, stop = indptr[u], indptr[u + 1]
+        held_start, held_stop = held_indptr[u], held_indptr[u + 1]
+        add_rows(gram, item_design, item_level, items, values, start, stop, 1.0, system, tag)
+        # held-out ratings are taken out again, which needs no second copy of the matrix
+        add_rows(gram, item_design, item_level, held_items, held_values, held_start, held_stop, -1.0, system, tag)
+        count = stop - start - (held_stop - held_start)
+        _finish(system, count, penalty, u, 0.0, user_design, user_level)
+
+
+@njit(nogil=True, cache=True)
+def _solve_items(
+    lo: int,
+    hi: int,
+    tile_indptr: np.ndarray,
+    users: np.ndarray,
+    values: np.ndarray,
+    held_indptr: np.ndarray,
+    held_users: np.ndarray,
+    held_values: np.ndarray,
+    user_design: np.ndarray,
+    user_level: np.ndarray,
+    mean: float,
+    lengths: np.ndarray,
+    square: float,
+    item_counts: np.ndarray,
+    penalty: tuple[float, float, float, float],
+    influence: float,
+    spread: float,
+    item_design: np.ndarray,
+    item_level: np.ndarray,
+    tag: tuple[np.int8, ...],
+) -> None:
+    columns = len(tag)
+    gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
+    systems = np.zeros((hi - lo, columns + 1, columns))
+    counts = np.empty(hi - lo, dtype=np.int64)
+    # the weights of a rating: in the level, and in the factors by the length of its user's; 0 where all are small
+    weights = np.zeros((hi - lo, 2))
+    longest = lengths.max()
+    most = 0
+    for i in range(lo, hi):
+        count = item_counts[i] - (held_indptr[i + 1] - held_indptr[i])
+        counts[i - lo] = count
+        if count == 0 or influence == 0.0:
+            continue
+        in_level = 1.0 / (count + penalty[0])
+        in_factors = 1.0 / (_factor_penalty(penalty, count) + count * square)
+        if (in_level + in_factors * longest) * spread > influence:
+            weights[i - lo, 0], weights[i - lo, 1] = in_level, in_factors
+            most = max(most, item_counts[i])
+    moved = np.empty(most, dtype=np.float32)
+    for block in range(tile_indptr.shape[0]):
+        for i in range(lo, hi):
+            start, stop = tile_indptr[block, i], tile_indptr[block, i + 1]
+            if start == stop:
+                continue
+            if weights[i - lo, 0] == 0.0:
+                add_rows(gram, user_design, user_level, users, values, start, stop, 1.0, systems[i - lo], tag)
+                continue
+            own = users[start:stop]
+            _move(own, values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
+            add_rows(gram, user_design, user_level, own, moved, 0, stop - start, 1.0, systems[i - lo], tag)
+    for i in range(lo, hi):
+        system = systems[i - lo]
+        start, stop = held_indptr[i], held_indptr[i + 1]
+        if weights[i - lo, 0] == 0.0:
+            add_rows(gram, user_design, user_level, held_users, held_values, start, stop, -1.0, system, tag)
+        else:
+            own = held_users[start:stop]
+            _move(own, held_values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
+            add_rows(gram, user_design, user_level, own, moved, 0, stop - start, -1.0, system, tag)
+        count = counts[i - lo]
+        # the item's level is penalized as a distance from the mean of all ratings
+        for a in range(columns):
+            system[columns, a] -= mean * system[a, 0]
+        _finish(system, count, penalty, i, mean, item_design, item_level)
+
+
+@njit(nogil=True, cache=True)
+def _move(
+    users: np.ndarray,
+    values: np.ndarray,
+    influence: float,
+    weights: np.ndarray,
+    user_level: np.ndarray,
+    lengths: np.ndarray,
+    mean: float,
+    moved: np.ndarray,
+) -> None:
+    """The ratings of an item, each moved near enough to its user's mean; moved float32[>= len(values)]."""
+    for j in range(len(values)):
+        user = users[j]
+        middle = mean + user_level[user]
+        reach = influence / (weights[0] + weights[1] * lengths[user])
+        moved[j] = min(max(np.float64(values[j]), middle - reach), middle + reach)
+
+
+@njit(nogil=True, cache=True)
+def _factor_penalty(penalty: tuple[float, float, float, float], count: int) -> float:
+    return penalty[1] * np.float64(count) ** penalty[2] * (1.0 + penalty[3] / count)
+
+
+@njit(nogil=True, cache=True)
+def _squared_error(
+    indptr: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    user_design: np.ndarray,
+    user_level: np.ndarray,
+    item_design: np.ndarray,
+    item_level: np.ndarray,
+    low: float,
+    high: float,
+    columns: int,
+) -> float:
+    width = (columns + LANES - 1) // LANES * LANES
+    total = 0.0
+    for u in range(len(indptr) - 1):
+        for j in range(indptr[u], indptr[u + 1]):
+            i = np.int64(items[j])
+            guess = np.float64(user_level[u]) + item_level[i]
+            for a in range(1, columns):
+                guess += user_design[u * width + a] * item_design[i * width + a]
+            gap = min(max(guess, low), high) - values[j]
+            total += gap * gap
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _count_gaps(
+    first: int,
+    last: int,
+    indptr: np.ndarray,
+    items: np.ndarray,
+    values: np.ndarray,
+    user_design: np.ndarray,
+    user_level: np.ndarray,
+    item_design: np.ndarray,
+    item_level: np.ndarray,
+    low: float,
+    high: float,
+    spread: float,
+    counts: np.ndarray,
+    columns: int,
+) -> None:
+    """Counts ratings by how far they lie above what is predicted, from -spread to spread, int64[_BINS]."""
+    width = (columns + LANES - 1) // LANES * LANES
+    bins = len(counts)
+    for u in range(first, last):
+        for j in range(indptr[u], indptr[u + 1]):
+            i = np.int64(items[j])
+            guess = np.float64(user_level[u]) + item_level[i]
+            for a in range(1, columns):
+                guess += user_design[u * width + a] * item_design[i * width + a]
+            gap = values[j] - min(max(guess, low), high)
+            place: int = min(max(int((gap / spread + 1.0) * 0.5 * bins), 0), bins - 1)
+            counts[place] += 1

@@ -1,0 +1,186 @@
+"""Where the search of `refine` looks for groups to enter: users and groups near every user of a block.
+
+A candidate is always a user, and her group at the time of the search is looked at.
+"""
+
+import numpy as np
+from numba import njit
+
+from kgather.udfs._shared.one_type import int64
+from kgather.udfs.gathering.blocks import cut_rows
+from kgather.udfs.refining._chains import Block, gap
+
+_KNOWN_UP_TO = 4096  # users of a block whose distances are all kept (128 MB)
+_TILE = 4
+_CELL = 512  # users that are compared with each other, in cells cut in so many ways: of 12,500 users
+_TURNS = 3  # in ten columns, 3/4 of the nearest eight are found, at an eighth of the cost
+_CHUNK = 512
+_GLANCE = 32
+
+
+@njit(nogil=True, cache=True)
+def all_gaps(rows: np.ndarray) -> np.ndarray:
+    """The squared distances of all pairs of up to 4,096 rows, float64[b, b]; of more, float64[0, 0].
+
+    O(b^2 d). Each pair is computed once, so the table is symmetric.
+    """
+    b = len(rows)
+    if b > _KNOWN_UP_TO:
+        return np.empty((0, 0))
+    gaps = np.zeros((b, b))
+    for lo in range(0, b, _TILE):
+        hi = min(lo + _TILE, b)
+        for j in range(lo + 1, b):
+            if hi - lo == _TILE and j >= hi:
+                _four_gaps(rows, lo, j, gaps)
+            else:
+                for i in range(lo, min(hi, j)):
+                    gaps[i, j] = gap(rows, i, rows, j)
+            for i in range(lo, min(hi, j)):
+                gaps[j, i] = gaps[i, j]
+    return gaps
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
+    """The distances of row j to the rows lo to lo + 3, with row j read once."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for a in range(rows.shape[1]):
+        value = rows[j, a]
+        d0, d1, d2, d3 = rows[lo, a] - value, rows[lo + 1, a] - value, rows[lo + 2, a] - value, rows[lo + 3, a] - value
+        s0 += d0 * d0
+        s1 += d1 * d1
+        s2 += d2 * d2
+        s3 += d3 * d3
+    gaps[lo, j], gaps[lo + 1, j], gaps[lo + 2, j], gaps[lo + 3, j] = s0, s1, s2, s3
+
+
+@njit(nogil=True, cache=True)
+def near_users(rows: np.ndarray, near: np.ndarray) -> None:
+    """Sets near int32[b, m] (-1 before) to users near each, in any order; -1 stays where there are fewer.
+
+    Users are compared inside cells of at most 512, which are cut in three ways: a near one across the border
+    of all three is missed. O(b d), in float32: the search tolerates that.
+    """
+    b = len(rows)
+    kept = np.full(near.shape, np.inf, dtype=np.float32)
+    shrink = _shrink(rows)
+    nothing = np.empty(0, dtype=np.int64)
+    edges = np.empty(b + 1, dtype=np.int64)
+    for turn in range(_TURNS):
+        moved, order = rows.copy(), np.arange(b)
+        cells = cut_rows(moved, order, nothing, int64(_CELL), turn, edges)
+        points, names = _shrunk(moved, shrink), order.astype(np.int32)
+        for c in range(cells):
+            lo, hi = edges[c], edges[c + 1]
+            _enter(points[lo:hi], order[lo:hi], points[lo:hi], names[lo:hi], kept, near)
+
+
+@njit(nogil=True, cache=True)
+def near_groups(block: Block, groups: int, near: np.ndarray) -> None:
+    """Sets near int32[b, m] (-1 before) to a user of each of the m groups whose centroids are nearest.
+
+    The user is the member nearest to the centroid, who is likely to stay. O(b groups d).
+    """
+    rows = block.rows
+    names = np.empty(groups, dtype=np.int32)
+    for g in range(groups):
+        names[g] = block.users[block.groups[g].head].before
+    kept = np.full(near.shape, np.inf, dtype=np.float32)
+    shrink = _shrink(rows)
+    _enter(_shrunk(rows, shrink), np.arange(len(rows)), _shrunk(block.centre[:groups], shrink), names, kept, near)
+
+
+@njit(nogil=True, cache=True)
+def _enter(
+    points: np.ndarray, order: np.ndarray, others: np.ndarray, names: np.ndarray, kept: np.ndarray, near: np.ndarray
+) -> None:
+    """Enters the names int32[c] of the others float32[c, d] that are nearest to the points float32[p, d].
+
+    Point i is user order[i]; near and kept float32[b, m], their distances, are those of all users.
+    """
+    distance = np.empty(_CHUNK, dtype=np.float32)
+    for start in range(0, len(names), _CHUNK):  # a chunk stays in the cache while all points pass
+        chunk = np.ascontiguousarray(others[start : start + _CHUNK].T)
+        chunk_names = names[start : start + _CHUNK]
+        for i in range(len(points)):
+            _to_chunk(chunk, points, i, distance)
+            first = i * len(chunk_names) // len(points)
+            _keep_nearest(distance, first, len(chunk_names), chunk_names, order[i], kept, near)
+            _keep_nearest(distance, int64(0), first, chunk_names, order[i], kept, near)
+
+
+@njit(nogil=True, cache=True)
+def _shrink(rows: np.ndarray) -> float:
+    """A factor that brings all values to at most 1, so that no square overflows."""
+    largest = 0.0
+    for i in range(rows.shape[0]):
+        for a in range(rows.shape[1]):
+            largest = max(largest, abs(rows[i, a]))
+    return 1.0 / largest if largest > 0.0 else 1.0
+
+
+@njit(nogil=True, cache=True)
+def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
+    """The rows as float32, with columns of zeros up to a multiple of four."""
+    b, d = rows.shape
+    points = np.zeros((b, -(-d // 4) * 4), dtype=np.float32)
+    for i in range(b):
+        for a in range(d):
+            points[i, a] = np.float32(rows[i, a] * shrink)
+    return points
+
+
+# Rows are named by their numbers here: to slice them counts references, which costs more than a short loop.
+
+
+@njit(nogil=True, cache=True)
+def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarray) -> None:
+    """distance[j] = squared distance of point i to column j of the chunk float32[d, c]."""
+    size = chunk.shape[1]
+    for j in range(size):
+        distance[j] = np.float32(0.0)
+    for a in range(0, points.shape[1], 4):
+        p0, p1, p2, p3 = points[i, a], points[i, a + 1], points[i, a + 2], points[i, a + 3]
+        for j in range(size):
+            d0, d1, d2, d3 = chunk[a, j] - p0, chunk[a + 1, j] - p1, chunk[a + 2, j] - p2, chunk[a + 3, j] - p3
+            distance[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+
+
+@njit(nogil=True, cache=True)
+def _keep_nearest(
+    distance: np.ndarray, lo: int, hi: int, names: np.ndarray, user: int, kept: np.ndarray, near: np.ndarray
+) -> None:
+    """Enters those of the names lo..hi that are nearer to the user than the farthest of those kept so far; none twice,
+    and not herself.
+    """
+    limit, at = _farthest(kept, user)
+    for start in range(lo, hi, _GLANCE):
+        stop = min(start + _GLANCE, hi)
+        nearer = np.int32(0)
+        for j in range(start, stop):  # in vector registers, and nearly always none is
+            nearer += np.int32(distance[j] < limit)
+        if nearer == 0:
+            continue
+        for j in range(start, stop):
+            if distance[j] < limit and names[j] != user and not _has(near, user, names[j]):
+                kept[user, at], near[user, at] = distance[j], names[j]
+                limit, at = _farthest(kept, user)
+
+
+@njit(nogil=True, cache=True)
+def _has(near: np.ndarray, user: int, name: int) -> bool:
+    found = False
+    for place in range(near.shape[1]):
+        found = found or near[user, place] == name
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _farthest(kept: np.ndarray, user: int) -> tuple[float, int]:
+    """The largest distance kept for the user, and its place."""
+    limit, at = kept[user, 0], 0
+    for place in range(1, kept.shape[1]):
+        if kept[user, place] > limit:
+            limit, at = kept[user, place], place
+    return limit, at
