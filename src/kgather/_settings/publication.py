@@ -19,6 +19,7 @@ from kgather._settings.validation import validated
 CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$"
 _GENERALIZATIONS = Literal["auto", "ndgh", "dgh", "none"]
 _ItemId = int | str
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class PublishSettings(BaseModel):
@@ -26,7 +27,7 @@ class PublishSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=True)
 
-    scale: Annotated[list[float], Field(min_length=2, max_length=3)] | None = setting(
+    scale: Annotated[list[_Finite], Field(min_length=2, max_length=3)] | None = setting(
         None,
         "The ratings' scale; inferred where not given. What is off it is rejected.",
         docs="`[min, max]` or `[min, max, step]`; ratings off it are set aside.",
@@ -37,7 +38,7 @@ class PublishSettings(BaseModel):
         values="[min, max] or [min, max, step], all numbers",
         own_name=False,
     )
-    not_rated: Annotated[float, Field(allow_inf_nan=False)] | None = setting(
+    not_rated: _Finite | None = setting(
         None,
         "A value that means 'not rated'.",
         docs='A value that stands for "not rated", as 0 or 99. Such rows are set aside and count as no fault.',
@@ -330,7 +331,7 @@ class PublishSettings(BaseModel):
         option="--generalize",
         own_name=False,
     )
-    hierarchy: Literal["halves", "binary"] | list[list[list[float]]] = setting(
+    hierarchy: Literal["halves", "binary"] | list[list[list[_Finite]]] = setting(
         "halves",
         "The ranges of dgh.",
         docs="Of `dgh`: `halves` ({0-2}, {3-5}, {0-5}), `binary` (the scale halved again and again), or levels of "
