@@ -15,6 +15,7 @@ from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
 from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
+from kgather._publishing.early import refuse_early
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.publication import PublishSettings
 from kgather._verify import promised_size, verify_release
@@ -93,13 +94,14 @@ def publish(
     umask = os.umask(0o077)
     try:
         mark = _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes)
-        # Imported here: it brings the kernels, which take seconds to load.
-        from kgather._steps import compiling
-
-        with runs.folder_of(target, mark) as folder, compiling.ahead(wanted=settings.refines):
+        with runs.folder_of(target, mark) as folder:
             workspace = pipeline.Workspace(folder)
             settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
-            _build(workspace, settings, loaded, verbose=verbose, report=report)
+            # Imported here: it brings the kernels, which take seconds to load, and what cannot be published is refused.
+            from kgather._steps import compiling
+
+            with compiling.ahead(wanted=settings.refines):
+                _build(workspace, settings, loaded, verbose=verbose, report=report)
             audit = _audit(workspace, settings)
             if audit.passed:
                 report("attack", 0, 1)
@@ -248,6 +250,7 @@ def _read(
         _check_attributes(settings, known)
         if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
             settings = _with_artifacts(settings, con, loaded, warnings)
+        refuse_early(con, settings)
         settings = _fitted(settings, con, warnings)
     return settings, loaded, warnings
 
