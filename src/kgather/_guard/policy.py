@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -122,11 +122,18 @@ class Principal(_Part):
     depth: int | None = Field(None, ge=4, le=30, strict=True)
 
 
-class Join(_Part):
-    """A declared equality of two columns, as (table, column): N:1 from left to right, or unit = unit."""
+class JoinSide(NamedTuple):
+    """A column on one side of a join."""
 
-    left: tuple[str, str]
-    right: tuple[str, str]
+    table: str
+    column: str
+
+
+class Join(_Part):
+    """A declared equality of two columns: N:1 from left to right, or unit = unit."""
+
+    left: JoinSide
+    right: JoinSide
 
     @model_validator(mode="before")
     @classmethod

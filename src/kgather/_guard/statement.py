@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 import duckdb
 from sqlglot import Dialect, exp
@@ -39,11 +40,18 @@ _TRANSACTIONS = {
     "END": "COMMIT",
     "ROLLBACK": "ROLLBACK",
 }
-_PROBES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.CurrentVersion: ("version()", f"kgather {__version__}"),
-    exp.CurrentSchema: ("current_schema()", "main"),
-    exp.CurrentDatabase: ("current_database()", "kgather"),
-    exp.CurrentCatalog: ("current_catalog()", "kgather"),
+
+
+class _Probe(NamedTuple):
+    label: str
+    answer: str
+
+
+_PROBES: dict[type[exp.Expr], _Probe] = {
+    exp.CurrentVersion: _Probe("version()", f"kgather {__version__}"),
+    exp.CurrentSchema: _Probe("current_schema()", "main"),
+    exp.CurrentDatabase: _Probe("current_database()", "kgather"),
+    exp.CurrentCatalog: _Probe("current_catalog()", "kgather"),
 }
 """What clients ask for when they connect, and what they are told."""
 _CHAINS = (exp.And, exp.Or, exp.Union)
@@ -201,10 +209,10 @@ def _answer_probes(tree: exp.Expr) -> None:
     for node in list(tree.find_all(*_PROBES)):
         if any(node.args.values()):
             continue
-        name, answer = _PROBES[type(node)]
-        literal: exp.Expr = exp.Literal.string(answer)
+        probe = _PROBES[type(node)]
+        literal: exp.Expr = exp.Literal.string(probe.answer)
         if isinstance(node.parent, exp.Select):
-            literal = exp.Alias(this=literal, alias=exp.to_identifier(name, quoted=True))
+            literal = exp.Alias(this=literal, alias=exp.to_identifier(probe.label, quoted=True))
         node.replace(literal)
 
 
