@@ -1,17 +1,19 @@
-"""Where the guard refuses: the places in its source, which of them were reached, and the source without one of them.
+"""Where the guard refuses: the places in its source, which of them were reached, and the guard without one of them.
 
 A place is a call that makes a `Refused`: of the class, or of a function that says it returns one. Nothing is listed by
 hand, so that a refusal that is added is a place at once.
 """
 
 import ast
+import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import kgather._guard
@@ -124,3 +126,82 @@ def _position(frame: FrameType) -> tuple[int, int, int, int]:
             line, end_line, column, end_column = found
             return line or 0, end_line or 0, column or 0, end_column or 0
     return 0, 0, 0, 0
+
+
+@contextmanager
+def without(site: Site) -> Iterator[None]:
+    """The guard with a place taken out: the condition under which it refuses there never holds; where there is none,
+    the statement does nothing. Only in memory: the code of one function is exchanged for as long as this lasts."""
+    function = _function(site)
+    plain = function.__code__
+    function.__code__ = _mutated(site, plain)
+    try:
+        yield
+    finally:
+        function.__code__ = plain
+
+
+def _function(site: Site) -> FunctionType:
+    """The function that a place stands in, below what decorates it."""
+    found: Any = importlib.import_module(site.module)
+    for name in site.function.split("."):
+        found = vars(found)[name]
+    if isinstance(found, property):
+        found = found.fget
+    if isinstance(found, classmethod | staticmethod | cached_property):
+        found = found.__func__ if not isinstance(found, cached_property) else found.func
+    while hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    assert isinstance(found, FunctionType), f"{site} is in no function"
+    return found
+
+
+def _mutated(site: Site, plain: CodeType) -> CodeType:
+    """The code of a place's function without the place, compiled as the only one of its module."""
+    function = deepcopy(next(node for name, node in _tops(tree_of(site.file)) if name == site.function))
+    function.decorator_list = []
+    _take_out(function, site)
+    around = site.function.rpartition(".")[0]
+    body: ast.stmt = function
+    if around:
+        body = ast.ClassDef(around, bases=[], keywords=[], body=[function], decorator_list=[], type_params=[])
+    module = ast.fix_missing_locations(ast.Module([body], []))
+    stack = [compile(module, plain.co_filename, "exec")]
+    while stack:
+        code = stack.pop()
+        if code.co_qualname == plain.co_qualname:
+            return code
+        stack += [const for const in code.co_consts if isinstance(const, CodeType)]
+    msg = f"{site} is not in what was compiled"
+    raise AssertionError(msg)
+
+
+def _take_out(function: _Function, site: Site) -> None:
+    """Change the tree of a function: the innermost condition of a place, or else the statement itself."""
+    path = _path(function, site)
+    for above, below in zip(path[-2::-1], path[:0:-1], strict=True):
+        if isinstance(above, ast.If) and below in above.body:
+            above.test = ast.Constant(False)
+            return
+        if isinstance(above, ast.IfExp) and below is not above.test:
+            above.test = ast.Constant(below is above.orelse)
+            return
+    for above, below in zip(path[-2::-1], path[:0:-1], strict=True):
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(above, name, None)
+            if isinstance(body, list) and below in body:
+                body[body.index(below)] = ast.Pass()
+                return
+    msg = f"{site} is in no statement"
+    raise AssertionError(msg)
+
+
+def _path(root: ast.AST, site: Site) -> list[ast.AST]:
+    """The nodes from one down to the call of a place."""
+    span = (site.line, site.column, site.end_line, site.end_column)
+    if isinstance(root, ast.Call) and span == (root.lineno, root.col_offset, root.end_lineno, root.end_col_offset):
+        return [root]
+    for child in ast.iter_child_nodes(root):
+        if below := _path(child, site):
+            return [root, *below]
+    return []

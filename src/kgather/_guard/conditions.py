@@ -161,8 +161,6 @@ class Terms:
             if isinstance(node, exp.NEQ | exp.NullSafeNEQ):
                 return Op("not", (equal,))
             raise refused(self.rule, "Tuples are compared by = and <> only", node)
-        if isinstance(left, exp.Query | exp.All | exp.Any) or isinstance(right, exp.Query | exp.All | exp.Any):
-            raise refused(Rule.SUBQUERIES, "A subquery inside a condition", node)
         compared = self._compare(_COMPARISONS[type(node)], node.this, node.expression)
         return Op("not", (compared,)) if isinstance(node, exp.NullSafeNEQ) else compared
 

@@ -354,10 +354,8 @@ class _Resolver:
         alias = node.alias_or_name if isinstance(node, exp.Table | exp.Subquery) else ""
         if isinstance(node, exp.Table):
             source = self._table(node, ctes)
-        elif isinstance(node, exp.Subquery):
-            source = Source(alias, node, query=self.query(node, ctes, None))
         else:
-            raise refused(Rule.TABLES, f"{node.key.upper()} in FROM", node, allow=self._tables())
+            source = Source(alias, node, query=self.query(node, ctes, None))
         source.join = join
         if len(scope.sources) >= _SOURCES:
             raise refused(Rule.LIMITS, f"A FROM joins more than {_SOURCES} tables", allow="Ask for less at once")

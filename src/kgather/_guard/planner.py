@@ -332,8 +332,7 @@ class _BlockBuilder:
             raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) takes a column", call)
         ref, column = found
         if column.role == "unit":
-            if ref not in self.rows.refs:
-                raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) of a column of the query around", call)
+            assert ref in self.rows.refs, "there is no query around a block"
             if ref.optional:
                 raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) of a table joined by LEFT JOIN", call, allow="Use JOIN")
             return self._count_units(call, more)

@@ -182,8 +182,7 @@ class Results:
 
     def _public(self, source: Source) -> str:
         assert source.table is not None
-        if source.table.protected:
-            raise refused(Rule.RAW_ROWS, "Rows of people outside of a block", source.node)
+        assert not source.table.protected, "a SELECT from rows of people is a block"
         self.public.add(source.table.name)
         return source.table.name
 
@@ -221,9 +220,8 @@ class Results:
 
     def _column(self, scope: Scope, node: exp.Expr, leaf: Leaf) -> exp.Expr:
         name: Name = scope.names[id(node)]
-        if name.output is not None and name.scope is not scope:
-            raise refused(Rule.SUBQUERIES, "A subquery reads an alias of the query around it", node)
         if name.output is not None:
+            assert name.scope is scope, "an alias is seen in its own SELECT only"
             return exp.Paren(this=self._output(name.scope, name.output, leaf))
         assert name.source is not None
         return self._member(name.source, name.column)

@@ -212,8 +212,6 @@ class Compiler:
             return self._output(inner, output, place, node)
         if self.located(frame, source, key) is not None:
             return self.bound(member.ref, _unit(member.ref), place, node)
-        if place == "key":
-            raise refused(Rule.PER_UNIT, "A value per person as a key of groups", node)
         if output.node is None:
             raise refused(Rule.PER_UNIT, "A column beside the aggregates of a person", node)
         return self.unit_terms(member, place).value(output.node)
@@ -241,8 +239,7 @@ class Compiler:
         if isinstance(node, exp.Filter):
             call = node.this
             conditions += conjuncts(inner.terms(frame).condition(node.expression.this))
-        if any(rows.longs(c) - {owner} for c in conditions):
-            raise refused(Rule.PER_UNIT, "A value per person over several tables", node)
+        assert not any(rows.longs(c) - {owner} for c in conditions), "a subquery of units reads one long table"
         if not isinstance(call, exp.Count | exp.Sum) or isinstance(call.this, exp.Distinct):
             allow = "There are COUNT(*), COUNT(column) and SUM(column)"
             raise refused(Rule.PER_UNIT, f"{call.key.upper()} per person", node, allow=allow)
@@ -280,9 +277,7 @@ class Compiler:
         if role == "unit":
             allow = f"It may join tables, and be counted: COUNT(DISTINCT {column.name})"
             raise refused(Rule.UNIT, f"{column.name} names people", node, allow=allow, code=NOT_PERMITTED)
-        if role == "hidden":
-            allow = f"A role in tables.{table} of the policy would show it"
-            raise refused(Rule.HIDDEN, f"{table}.{column.name} is hidden", node, allow=allow, code=NOT_PERMITTED)
+        assert role != "hidden", "rules/hidden.py refuses every mention of such a column"
         if role in _PERMITTED[place]:
             return ref.bound(column)
         uses = {

@@ -73,13 +73,10 @@ def read(text: str, policy: Policy, limits: Limits, parameters: Parameters = ())
         reason = f"{name[:30]} is no statement that the guard answers"
         raise refused(Rule.STATEMENT, reason, allow="It answers SELECT, and SHOW TABLES")
     try:
-        statements = [tree for tree in _DUCKDB.parser().parse(_numbered(tokens), text) if tree is not None]
-    except (SqlglotError, ValueError):
+        (tree,) = (tree for tree in _DUCKDB.parser().parse(_numbered(tokens), text) if tree is not None)
+    except (SqlglotError, ValueError):  # or none, or several
         reason = "This is no statement that the guard can read"
         raise refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX) from None
-    if len(statements) != 1:
-        raise refused(Rule.STATEMENT, "These are several statements", allow="Send one at a time")
-    tree = statements[0]
     while isinstance(tree, exp.Subquery) and not any(value for part, value in tree.args.items() if part != "this"):
         tree = tree.this
     if isinstance(tree, exp.SetOperation) and not isinstance(tree, exp.Union):
