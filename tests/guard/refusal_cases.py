@@ -348,7 +348,7 @@ def _of_one_class(question: Question) -> Callable[[World], object]:
 
     def run(world: World) -> object:
         base = world.shared._state.base
-        unit, _ = base.rows[UNITS]
+        unit = base.rows[UNITS].unit
         return Classes(base, Partition.whole(unit), "any").shares(question)
 
     return run
