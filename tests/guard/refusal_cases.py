@@ -177,7 +177,8 @@ def _in_little_stack(world: World) -> None:
 def of_texts() -> Iterator[Case]:
     """Texts that stand in no file, and parameters."""
     yield Case("nothing", Rule.STATEMENT, "There is no statement.", _planned(""))
-    yield Case("zero byte", Rule.STATEMENT, "The text holds characters that no SQL has.", _planned("SELECT 1\0"))
+    for name, sql in (("zero byte", "SELECT 1\0"), ("lone surrogate", "SELECT '\ud800'")):
+        yield Case(name, Rule.STATEMENT, "The text holds characters that no SQL has.", _planned(sql))
     yield Case(
         "other statement",
         Rule.WITNESS,
