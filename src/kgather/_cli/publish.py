@@ -227,7 +227,6 @@ def command(
         ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what dbt says. It may quote data.")] = False,
 ) -> None:
     """Publish ratings as a release that anyone may have.
 
@@ -288,7 +287,6 @@ def command(
             other_sizes=other_sizes(_sizes(sweep)),
             force=force,
             keep_work=keep_work,
-            verbose=verbose,
             report=progress.report,
             warn=warn,
         )

@@ -20,6 +20,7 @@ from kgather._errors import DISK_FULL, InputError, KgatherError, PromiseError
 from kgather._publishing import disk
 from kgather._publishing.runs import Journal
 from kgather._sql_text import literal
+from kgather._verbosity import is_verbose
 
 # How errors meant for people look in dbt's messages: raised by SQL models with error(), or inside Python models.
 _MEANT_FOR_PEOPLE = (
@@ -103,6 +104,7 @@ def build(
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
     from dbt.cli.main import dbtRunner
 
+    verbose = verbose or is_verbose()
     flags = [
         "--no-send-anonymous-usage-stats",
         "--no-version-check",

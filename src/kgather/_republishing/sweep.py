@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from kgather import __version__
 from kgather._errors import InputError, PromiseError
 from kgather._loaders import LoadOptions
 from kgather._progress import Listener
 from kgather._publishing.publish import OtherSizes
 from kgather._settings.methods import BY_LEVEL, Method
 from kgather._settings.publication import PublishSettings
+from kgather._version import __version__
 
 HELD_OUT = 0.2
 """The share of the ratings that is held out."""
