@@ -100,6 +100,7 @@ def test_it_is_an_option_and_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _takes_text(words: list[str] | None = None, text: str = typer.Option("")) -> None:
+    del words, text
     raise RuntimeError(SECRET)
 
 

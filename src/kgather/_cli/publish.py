@@ -9,8 +9,8 @@ from kgather._cli import reading
 from kgather._cli.console import StageProgress, print_checks, print_json, print_line, warn
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
-from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource, Published, publish
-from kgather._settings.publication import PublishSettings
+from kgather._publishing.asked import asked_settings
+from kgather._publishing.publish import AttributesSource, Published, publish
 from kgather._settings.validation import validated
 
 _INPUT = reading.PANEL
@@ -234,11 +234,27 @@ def command(
     groups.parquet, members.parquet, what each group is shown to think (ratings.parquet, or what goes with the method),
     release.duckdb and audit.json. Nothing is written unless every check of the audit passes.
     """
-    settings = PublishSettings.from_options(
+    load_options = validated(
+        LoadOptions,
+        {
+            "format": format,
+            "delimiter": delimiter,
+            "encoding": encoding,
+            "user_column": user_column,
+            "item_column": item_column,
+            "rating_column": rating_column,
+            "time_column": time_column,
+            "artifact_columns": _names(artifact_columns),
+        },
+    )
+    attributes = (
+        None
+        if user_attributes is None
+        else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header)
+    )
+    settings = asked_settings(
         {
             "k": k,
-            # A wide table brings its users' attributes with it.
-            "user_attributes": LOADED_ATTRIBUTES if user_attributes or artifact_columns else None,
             "level_column": level_column,
             "personal_columns": _names(personal_columns),
             "method": method,
@@ -258,20 +274,9 @@ def command(
             "min_ratings": min_ratings,
             "max_rejected_share": max_rejected_share,
         },
+        load_options,
+        attributes,
         assignments or [],
-    )
-    load_options = validated(
-        LoadOptions,
-        {
-            "format": format,
-            "delimiter": delimiter,
-            "encoding": encoding,
-            "user_column": user_column,
-            "item_column": item_column,
-            "rating_column": rating_column,
-            "time_column": time_column,
-            "artifact_columns": _names(artifact_columns),
-        },
     )
     from kgather._republishing.sweep import other_sizes  # the kernels take seconds to load
 
@@ -281,9 +286,7 @@ def command(
             out,
             settings,
             load_options,
-            user_attributes=None
-            if user_attributes is None
-            else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header),
+            user_attributes=attributes,
             other_sizes=other_sizes(_sizes(sweep)),
             force=force,
             keep_work=keep_work,
