@@ -427,7 +427,11 @@ def _heard(progress: Progress | None) -> Iterator[Progress]:
 
 
 def _names(given: FilePath | Sequence[FilePath]) -> list[str]:
-    return [fspath(given)] if isinstance(given, str | PathLike) else [fspath(each) for each in given]
+    try:
+        return [fspath(given)] if isinstance(given, str | PathLike) else [fspath(each) for each in given]
+    except TypeError:
+        msg = f"ratings are read from files, not from a {type(given).__name__}: write it to a Parquet file first."
+        raise InputError(msg) from None
 
 
 def _listed(argument: str, names: Sequence[str]) -> tuple[str, ...]:
