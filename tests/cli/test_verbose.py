@@ -122,9 +122,7 @@ def test_a_traceback_in_the_shell() -> None:
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_whatever_publishes_shows_what_dbt_says(
-    verbose: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_publishes_shows_what_dbt_says(verbose: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # metrics, attack and sweep publish too, far below their commands.
     flags: list[list[str]] = []
 

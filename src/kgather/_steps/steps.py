@@ -18,7 +18,7 @@ from kgather._settings.validation import validated
 from kgather._steps import compiling
 from kgather._steps.gathering import Gathering, Groups, Users, gather
 from kgather.udfs.diversity import item_diversity
-from kgather.udfs.gathering.group_ids import random_group_ids, random_pseudonyms
+from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import learning, model
 from kgather.udfs.ratings.matrix import RatingMatrix
 

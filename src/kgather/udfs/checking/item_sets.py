@@ -20,7 +20,7 @@ from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.diversity.item_diversity import number_of_sets
-from kgather.udfs.ratings.equal_rows import equal_rows
+from kgather.udfs.ratings._equal_rows import equal_rows
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _MAX_M = 3

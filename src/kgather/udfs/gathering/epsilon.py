@@ -21,7 +21,7 @@ from kgather.udfs._shared.vectors import checked_vectors
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.gathering import bkg
 from kgather.udfs.gathering._epsilon_cliques import are_cliques, find_cliques
-from kgather.udfs.ratings.equal_rows import equal_rows
+from kgather.udfs.ratings._equal_rows import equal_rows
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _ROUNDING = 2.0**-23  # two ratings as float32 are wrong by at most this share of the larger one

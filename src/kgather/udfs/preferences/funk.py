@@ -16,7 +16,7 @@ from kgather._errors import InputError
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs._shared.options import flag, real, whole
 from kgather.udfs.preferences.model import Preferences, Progress
-from kgather.udfs.ratings.held_out import choose_held_out, rows_of
+from kgather.udfs.ratings._held_out import choose_held_out, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _LEVEL_ROUNDS = 5
