@@ -32,7 +32,7 @@ class Knowledge:
     def __post_init__(self) -> None:
         whole("known", self.known, 1)
         if self.pool not in get_args(Pool):
-            msg = f"known items are from {', '.join(get_args(Pool))}, not from {self.pool!r}"
+            msg = f"known items are from {', '.join(get_args(Pool))}, not from {self.pool!r}."
             raise InputError(msg)
 
     @property

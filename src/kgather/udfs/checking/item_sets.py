@@ -98,7 +98,7 @@ class _Sets:
         if count > self.max_sets:
             msg = (
                 f"there are {count} sets of {size} items to look at, more than {self.max_sets}: choose a smaller m, "
-                f"fewer items or users, or a higher limit"
+                f"fewer items or users, or a higher limit."
             )
             raise InputError(msg)
         found: list[tuple[int, int]] = []

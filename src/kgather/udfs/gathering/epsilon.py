@@ -81,10 +81,10 @@ def decompose(
     seed = seed_number(seed)
     threads = whole("threads", threads, 1)
     if len(rows) != matrix.n_users:
-        msg = f"there are {len(rows)} preference vectors for the ratings of {matrix.n_users} users"
+        msg = f"there are {len(rows)} preference vectors for the ratings of {matrix.n_users} users."
         raise InputError(msg)
     if not np.isfinite(matrix.values).all():
-        msg = "some ratings are not finite numbers"
+        msg = "some ratings are not finite numbers."
         raise InputError(msg)
     if epsilon >= max(rating_range, _reach(matrix)):
         groups = bkg.gather(rows, k, seed=seed)

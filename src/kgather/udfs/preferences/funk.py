@@ -133,7 +133,7 @@ def learn_funk(
         if not (np.isfinite(p).all() and np.isfinite(q).all()):
             msg = (
                 f"Funk's SVD does not converge with a learning rate of {options.learning_rate:g} on these"
-                " ratings: take a smaller one"
+                " ratings: take a smaller one."
             )
             raise InputError(msg)
         _subtract_factor(learnt.users, learnt.items, p, q, learnt.left)
