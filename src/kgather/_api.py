@@ -14,7 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from kgather._errors import InputError, KgatherError, StoppedError
+from kgather._errors import InputError, KgatherError, StoppedError, quoted
 
 if TYPE_CHECKING:  # engines and kernels take seconds to load
     import duckdb
@@ -96,7 +96,7 @@ class Release:
             query = "select table_name from information_schema.tables where table_schema = 'main' order by all"
             names = [relation.removeprefix("kgather__") for (relation,) in con.sql(query).fetchall()]
             if name.removeprefix("kgather__") not in names:
-                msg = f"{self.folder} has no {name}. There are: {', '.join(names)}."
+                msg = f"{self.folder} has no '{name}'. There are: {', '.join(names)}."
                 raise InputError(msg)
             return con.table(f"kgather__{name.removeprefix('kgather__')}").to_arrow_table()
 
@@ -462,7 +462,7 @@ def _load_options(given: Mapping[str, Any]) -> "LoadOptions":
 
     unknown = [name for name in given if name not in LoadOptions.model_fields]
     if unknown:
-        msg = f"there is no argument {', '.join(unknown)}. Files are read with: {', '.join(LoadOptions.model_fields)}."
+        msg = f"there is no argument {quoted(unknown)}. Files are read with: {', '.join(LoadOptions.model_fields)}."
         raise InputError(msg)
     return validated(LoadOptions, given)
 
@@ -473,7 +473,7 @@ def _settings(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
     unknown = [name for name in given if name not in PublishSettings.model_fields]
     if unknown:
-        msg = f"there is no setting {', '.join(unknown)}. The settings are: {', '.join(PublishSettings.model_fields)}."
+        msg = f"there is no setting {quoted(unknown)}. The settings are: {', '.join(PublishSettings.model_fields)}."
         raise InputError(msg)
     return given
 

@@ -196,7 +196,7 @@ def _as_error(outcome: Any) -> BaseException:
     failed_tests = [result.node.name for result in failures if result.status == "fail"]
     broken = [result for result in failures if result.status == "error"]
     if failed_tests and not broken:
-        return PromiseError("a promise is not kept, no release was written: " + ", ".join(failed_tests))
+        return PromiseError(f"a promise is not kept, no release was written: {', '.join(failed_tests)}.")
     # An engine's message may quote values, so only its kind is told.
     kinds = ", ".join(f"{result.node.name} ({_kind(str(result.message))})" for result in broken)
     return KgatherError(f"the pipeline broke at {kinds}. Run again with -v for all that dbt says.")

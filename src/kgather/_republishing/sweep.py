@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from kgather._errors import InputError, PromiseError
+from kgather._errors import InputError, PromiseError, quoted
 from kgather._loaders import LoadOptions
 from kgather._progress import Listener
 from kgather._publishing.publish import OtherSizes
@@ -222,7 +222,7 @@ def _checked(methods: Sequence[str], ks: Sequence[int], assignments: Sequence[st
     known = get_args(Method)
     unknown = [method for method in methods if method not in known]
     if unknown or not methods:
-        given = ", ".join(unknown) or "nothing"
+        given = quoted(unknown) or "nothing"
         msg = f"--methods takes methods, as bkg,mdav, not {given}. There are: {', '.join(known)}."
         raise InputError(msg)
     if not ks or min(ks) < 1:

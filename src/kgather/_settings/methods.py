@@ -37,7 +37,7 @@ class MdavOptions:
 
     def __post_init__(self) -> None:
         if self.leftovers not in ("nearest", "own"):
-            msg = f"leftovers is nearest or own, not {self.leftovers!r}"
+            msg = f"leftovers is nearest or own, not {self.leftovers!r}."
             raise InputError(msg)
 
 

@@ -52,8 +52,8 @@ def _of_release(folder: Path, k: int | None, given: Mapping[str, Any]) -> tuple[
     asked = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, ())]
     if asked:
         msg = (
-            f"{', '.join(asked)}: goes with a file or a table, such as {folder / 'members.parquet'}. A release is "
-            "checked as a whole."
+            f"a release is checked as a whole, without {', '.join(asked)}. To check one of its tables, give it by "
+            f"name, as {folder / 'members.parquet'}."
         )
         raise InputError(msg)
     return verify_release(folder, k if k is not None else promised_size(folder))
