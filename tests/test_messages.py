@@ -79,7 +79,7 @@ def test_messages_are_found() -> None:
 def test_style(where: str, text: str) -> None:
     del where
     # One sentence or more, ended as such, or followed by sentences from elsewhere.
-    assert re.search(rf"([.?]|[.?] {HOLE}|:\n{HOLE})$", text) or text == HOLE, "does not end as a sentence"
+    assert re.search(rf"([.?]|[.?:] {HOLE}|:\n{HOLE})$", text) or text == HOLE, "does not end as a sentence"
     # It stands behind `kgather: `, so it goes on in lower case; a name is written as it is.
     assert not re.match(r"[A-Z]", text) or text.startswith(NAMES), "begins with a capital"
     assert "  " not in text, "has two spaces"

@@ -178,15 +178,15 @@ def check_reachable(
         if reached < least:
             called = f"{a + 1}" if names is None else f"{a + 1} ('{names[a]}')"
             largest = _rounded_down(float(reached))
-            msg = (
+            told = (
                 f"l = {least:g} is too much for sensitive attribute {called}: the {_NOUNS[kind]} of all users "
-                f"together allows l = {largest:g} at most."
+                f"together allows l = {largest:g} at most"
             )
             if kind == "recursive":
-                msg += f" with c = {c:g}; choose a smaller l or a larger c"
+                told += f" with c = {c:g}; choose a smaller l or a larger c"
             elif largest <= 1 and kind != "deviation":
-                msg += "; leave the attribute out"
-            raise InputError(msg)
+                told += "; leave the attribute out"
+            raise InputError(f"{told}.")
     return least
 
 
