@@ -307,8 +307,8 @@ def verify(
             return Verdict(verify_named(fspath(target), k, given))
         if not hasattr(target, "__arrow_c_stream__"):
             msg = (
-                f"a value of type {type(target).__name__} cannot be verified. Give a release, a file, 'FILE.duckdb:TABLE', a DuckDB "
-                "relation, a pyarrow Table or a data frame."
+                f"a value of type {type(target).__name__} cannot be verified. Give a release, a file, "
+                "'FILE.duckdb:TABLE', a DuckDB relation, a pyarrow Table or a data frame."
             )
             raise InputError(msg)
         return Verdict(verify_rows(target, Asked(k=k, **given)))  # type: ignore[arg-type]

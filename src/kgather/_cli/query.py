@@ -54,7 +54,7 @@ def command(
 ) -> None:
     """Answer a query under a policy: about groups, never about people."""
     if format not in ("table", *FORMATS):
-        msg = f"--format {format} is not known. The formats are: table, csv, json, parquet."
+        msg = f"--format is table, csv, json or parquet, not '{format}'."
         raise InputError(msg)
     if format == "parquet" and out is None:
         msg = "--format parquet needs a file to write. Name it with --out FILE."
