@@ -16,11 +16,11 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from kgather import __version__
 from kgather._guard.allowed import CLIENT_SETTINGS
 from kgather._guard.plan import Local, Value
 from kgather._guard.policy import Limits, Policy
 from kgather._guard.refused import PARAMETERS, SYNTAX, TOO_COMPLEX, Refused, Rule, refused
+from kgather._version import __version__
 
 Parameters = Sequence[Value] | Mapping[str, Value]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from kgather._errors import InputError, KgatherError, PromiseError, StoppedError
+from kgather._errors import InputError, KgatherError, PromiseError, StoppedError, quoted
 from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
 from kgather._methods import built_in
@@ -264,7 +264,7 @@ def _with_artifacts(
     ).fetchall()}  # fmt: skip
     blank = [name for name in loaded.artifact_columns if name not in rated]
     if blank:
-        warnings.append(f"nobody rated {', '.join(blank)}: left out of the artifacts.")
+        warnings.append(f"nobody rated {quoted(blank)}: left out of the artifacts.")
     artifacts = [name for name in loaded.artifact_columns if name in rated]
     return settings.model_copy(update={"artifacts": artifacts or settings.artifacts})
 
@@ -276,7 +276,7 @@ def _check_attributes(settings: PublishSettings, known: UserAttributesReport | N
     lower = {name.lower() for name in existing}
     unknown = [name for name in asked if name.lower() not in lower]
     if unknown:
-        msg = f"the users' attributes have no column {', '.join(unknown)}. There are: {', '.join(existing) or 'none'}."
+        msg = f"the users' attributes have no column {quoted(unknown)}. There are: {', '.join(existing) or 'none'}."
         raise InputError(msg)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import duckdb
 
-from kgather import __version__
 from kgather._errors import InputError
 from kgather._forms import forms
 from kgather._methods import registered
 from kgather._sql_text import literal
+from kgather._version import __version__
 
 DATABASE = "release.duckdb"
 AUDIT = "audit.json"

@@ -23,7 +23,7 @@ from kgather._settings.publication import PublishSettings
 from kgather._sql_text import literal
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs._shared.options import real, seed_number
-from kgather.udfs.ratings.held_out import choose_held_out, rows_of
+from kgather.udfs.ratings._held_out import choose_held_out, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 Test = tuple[np.ndarray, np.ndarray, np.ndarray]

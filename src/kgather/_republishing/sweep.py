@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kgather import __version__
-from kgather._errors import InputError, PromiseError
+from kgather._errors import InputError, PromiseError, quoted
 from kgather._loaders import LoadOptions
 from kgather._methods import method_named, registered
 from kgather._progress import Listener
 from kgather._publishing.publish import OtherSizes
 from kgather._settings.publication import PublishSettings
+from kgather._version import __version__
 
 HELD_OUT = 0.2
 """The share of the ratings that is held out."""
@@ -222,7 +222,7 @@ def _checked(methods: Sequence[str], ks: Sequence[int], assignments: Sequence[st
     known = list(registered())
     unknown = [method for method in methods if method not in known]
     if unknown or not methods:
-        given = ", ".join(unknown) or "nothing"
+        given = quoted(unknown) or "nothing"
         msg = f"--methods takes methods, as bkg,mdav, not {given}. There are: {', '.join(known)}."
         raise InputError(msg)
     if not ks or min(ks) < 1:
