@@ -30,7 +30,7 @@ lint: setup
 	$(BIN)/mypy
 
 docs: .venv-docs/.ready  ## build the docs site into site/, with its links checked
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 
 # An environment of its own: the site is made from the sources' text, so none of kgather's dependencies is needed.
 .venv-docs/.ready: pyproject.toml
