@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import fields
+from functools import reduce
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +100,58 @@ def test_every_option_is_documented(command: str, option: str) -> None:
 @pytest.mark.parametrize("option", [field.name for kind in (AlsOptions, FunkOptions) for field in fields(kind)])
 def test_every_option_of_a_solver_is_documented(option: str) -> None:
     assert f"`{option}`" in page("choices.md")
+
+
+_DOTTED = re.compile(r"(?<![\w./-])kgather(?:\.\w+)+")
+_ABOUT_THE_SOURCE = {"architecture.md", "contributor.md", "CONTRIBUTING.md"}
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def names_of_package(file: Path) -> list[str]:
+    """What a page calls kgather.something: a name of Python, not a test, macro or file of that name."""
+    others = {path.stem for path in (dbt_path() / "sql").rglob("*.sql")} | {"service"}
+    macros = "\n".join(path.read_text(encoding="utf-8") for path in (dbt_path() / "sql").rglob("*.sql"))
+    others |= set(re.findall(r"macro (\w+)\(", macros))
+    found = set(_DOTTED.findall(file.read_text(encoding="utf-8")))
+    return sorted(name for name in found if name.split(".")[1] not in others)
+
+
+def resolve(name: str) -> object:
+    """The module, class or function of a dotted name."""
+
+    def within(part: object, field: str) -> object:
+        if hasattr(part, field):
+            return getattr(part, field)
+        return import_module(f"{part.__name__}.{field}")  # type: ignore[attr-defined]
+
+    return reduce(within, name.split(".")[1:], import_module("kgather"))
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_name_of_the_package_in_the_docs_is_there(file: Path) -> None:
+    for name in names_of_package(file):
+        try:
+            resolve(name)
+        except (AttributeError, ImportError) as error:
+            pytest.fail(f"{file.relative_to(ROOT)} names {name}: {error}")
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_users_are_pointed_to_public_names_only(file: Path) -> None:
+    if file.name not in _ABOUT_THE_SOURCE:
+        private = [name for name in names_of_package(file) if "._" in name]
+        assert not private, f"{file.relative_to(ROOT)} names what is private: {private}"
+
+
+def test_the_site_points_to_every_page() -> None:
+    """A page that is in no list is read by nobody."""
+    pages = {str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md")}
+    nav = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert nav == pages
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
+    """`make docs` checks those within it."""
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8")):
+        assert (ROOT / target).exists(), f"{name} links to {target}"
