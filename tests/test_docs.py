@@ -113,7 +113,8 @@ def names_of_package(file: Path) -> list[str]:
     macros = "\n".join(path.read_text(encoding="utf-8") for path in (dbt_path() / "sql").rglob("*.sql"))
     others |= set(re.findall(r"macro (\w+)\(", macros))
     found = set(_DOTTED.findall(file.read_text(encoding="utf-8")))
-    return sorted(name for name in found if name.split(".")[1] not in others)
+    parts = {name: name.split(".")[1] for name in found}
+    return sorted(name for name, part in parts.items() if part not in others and not part.startswith("ddl__"))
 
 
 def resolve(name: str) -> object:

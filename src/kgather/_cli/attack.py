@@ -48,7 +48,7 @@ def command(
     dates: Annotated[
         bool,
         typer.Option(
-            "--dates", help="When they were given is known, too: the attack dated.", rich_help_panel=_ATTACKER
+            "--dates", help="The attacker also knows the dates: runs the attack dated.", rich_help_panel=_ATTACKER
         ),
     ] = False,
     pool: Annotated[
@@ -72,7 +72,7 @@ def command(
             "--attacks",
             metavar="A,B,...",
             help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
-            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run where not "
+            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run if not "
             "given.",
             rich_help_panel=_ATTACKER,
         ),

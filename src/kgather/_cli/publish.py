@@ -40,7 +40,7 @@ def command(
         typer.Option(
             "--scale",
             metavar="MIN,MAX[,STEP]",
-            help="The ratings' scale; inferred where not given. What is off it is rejected.",
+            help="The ratings' scale; inferred if not given. Ratings off it are rejected.",
             rich_help_panel=_INPUT,
         ),
     ] = None,
@@ -136,7 +136,7 @@ def command(
         bool | None,
         typer.Option(
             "--refine/--no-refine",
-            help="Lower the loss of the groups (default: where it pays).",
+            help="Lower the loss of the groups (default: if it pays).",
             rich_help_panel=_GROUPS,
         ),
     ] = None,

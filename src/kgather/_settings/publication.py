@@ -145,7 +145,7 @@ class PublishSettings(BaseModel):
         )
         yield (
             self.method == "gaussian_noise" and not self.i_know_this_is_not_anonymous,
-            "method gaussian_noise gives no k-anonymity: every user stands alone under noise. Where that is meant, "
+            "method gaussian_noise gives no k-anonymity: every user keeps a row of their own. If you want that, "
             "give --i-know-this-is-not-anonymous",
         )
         yield (
@@ -154,7 +154,7 @@ class PublishSettings(BaseModel):
         )
         yield (
             self.method == "gaussian_noise" and generalization != "none",
-            "method gaussian_noise has no groups to generalize: generalize is none",
+            "method gaussian_noise has no groups to generalize: set generalize to none",
         )
         yield (
             by_level and not (self.level_column and self.user_attributes),
@@ -183,13 +183,13 @@ class PublishSettings(BaseModel):
         nothing = self.solver == "none"
         yield (
             nothing and (form in ("predicted", "padded") or (form == "pure" and self.single_rater == "pad")),
-            "solver none learns nothing to homogenize with: homogenize is microaggregated, or pure with single_rater "
-            "drop or keep",
+            "solver none learns nothing to homogenize with: set homogenize to microaggregated, or to pure with "
+            "single_rater drop or keep",
         )
         yield nothing and self.fill == "prediction", "fill prediction needs a solver: als or funk"
         yield (
             nothing and self.metric != "filled" and self.method not in ON_ARTIFACTS and self.method != "gaussian_noise",
-            "solver none leaves users nothing to be compared in but metric filled",
+            "with solver none users can only be compared by their ratings: set metric to filled",
         )
 
     def _contradictions_of_diversity(self, form: str) -> Iterator[tuple[object, str]]:
