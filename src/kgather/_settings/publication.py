@@ -189,7 +189,7 @@ class PublishSettings(BaseModel):
         yield nothing and self.fill == "prediction", "fill prediction needs a solver: als or funk"
         yield (
             nothing and self.metric != "filled" and self.method not in ON_ARTIFACTS and self.method != "gaussian_noise",
-            "with solver none users can only be compared by their ratings: set metric to filled",
+            "solver none learns nothing to compare users by: choose metric filled",
         )
 
     def _contradictions_of_diversity(self, form: str) -> Iterator[tuple[object, str]]:
