@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import typer
 import yaml
@@ -156,3 +157,27 @@ def test_links_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
     """`make docs` checks those within it."""
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), f"{name} links to {target}"
+
+
+_PATH = re.compile(r"`((?:src|tests|docs|benchmarks|fixtures|examples|packaging)/[\w./-]*)`")
+_TO_BE_WRITTEN = "src/kgather/dbt/sql/metrics/kg_mean_error.sql"  # the reader of contributor.md writes it
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_path_in_the_docs_is_there(file: Path) -> None:
+    for path in _PATH.findall(file.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists() or path == _TO_BE_WRITTEN, f"{file.relative_to(ROOT)} names {path}"
+
+
+def test_the_change_that_is_walked_through_works() -> None:
+    macro, line = re.findall(r"^```sql\n(.*?)^```$", page("for/contributor.md"), re.DOTALL | re.MULTILINE)[:2]
+    line_before = line.replace("kg_mean_error", "kg_shown_errors")
+    assert line_before in (dbt_path() / "sql" / "hooks" / "on_run_start.sql").read_text(encoding="utf-8")
+    with duckdb.connect() as con:
+        con.execute(macro)
+        con.execute(
+            "create table ratings as from (values (1, 'a', 4.0), (2, 'a', 5.0)) as r (user_id, item_id, rating)"
+        )
+        con.execute("create table groups as from (values (1, 7), (2, 7)) as g (user_id, group_id)")
+        con.execute("create table cells as from (values (7, 'a', 4.0)) as c (group_id, item_id, rating)")
+        assert con.sql("from kg_mean_error('ratings', 'groups', 'cells')").fetchall() == [(-0.5,)]
