@@ -346,8 +346,9 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
             )
         elif result.attack == "differences":
             lines.append(
-                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by who knows all "
-                f"members; attackers believe in {_share(result.matched)} (wrong {_share(result.wrong_among_matched)}). "
+                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by somebody "
+                f"who knows all members; attackers believe in {_share(result.matched)} "
+                f"(wrong {_share(result.wrong_among_matched)}). "
                 f"The group that looks most alike in the other release has {told['overlap']:.1%} of a group's people "
                 f"(any group: {told['overlap_by_chance']:.1%})."
                 + (

@@ -88,7 +88,7 @@ def statement(sql: str | None) -> str:
     try:
         return sys.stdin.read()
     except UnicodeDecodeError:
-        msg = "The statement on standard input is no UTF-8 text."
+        msg = "The statement on standard input is not UTF-8 text."
         raise InputError(msg) from None
 
 

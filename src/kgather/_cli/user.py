@@ -94,5 +94,5 @@ def _password(name: str, from_stdin: bool) -> str:
     try:
         return sys.stdin.readline(_LONG).removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        msg = "The password on standard input is no UTF-8 text."
+        msg = "The password on standard input is not UTF-8 text."
         raise InputError(msg) from None

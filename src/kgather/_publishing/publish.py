@@ -128,7 +128,7 @@ def _warnings(settings: PublishSettings) -> Iterator[str]:
     if settings.k == 1:
         yield "k = 1 gives no anonymity: every user may stand alone in this release."
     if settings.method == "gaussian_noise":
-        yield "Gaussian noise gives NO k-anonymity: every user has a row of one's own. Do not hand this out."
+        yield "Gaussian noise gives NO k-anonymity: every user keeps a row of their own. Do not hand this out."
     if settings.form == "interval":
         yield (
             f"members of a group still differ by up to {settings.epsilon:g} on every item: (k, epsilon)-anonymity, "
@@ -150,7 +150,7 @@ def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
         msg = f"{target} exists and is not empty. Give another --out, or --force to replace it."
         raise InputError(msg)
     if target in (*Path.cwd().parents, Path.cwd()):
-        msg = f"{target} is where you are: a release is a folder of its own. Give another --out."
+        msg = f"{target} is the current folder, and a release needs a folder of its own. Give another --out."
         raise InputError(msg)
     for given in inputs:
         if target in Path(given).resolve().parents:

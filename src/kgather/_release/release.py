@@ -71,18 +71,18 @@ _INTERVALS = (
     "That members of a group look the same: in user_ratings they differ by up to epsilon, which is (k, epsilon)-"
     "anonymity and weaker than k-anonymity."
 )
-_NOISE = "Any k-anonymity: under noise every user has a row of one's own. This release is for comparison only."
+_NOISE = "Any k-anonymity: every user keeps a row of their own, with noise. This release is for comparison only."
 _PERSONAL = (
     "Anonymity of the personal attributes: they are shown as they are, and a rare combination of them identifies by "
     "itself."
 )
 _CENTROIDS = (
-    "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled ratings "
+    "That a single rating cannot be worked out: if only one member rated an item, the centroid of filled ratings "
     "and the group's size give that rating."
 )
 _POPULAR = (
-    "That which items a group shows tells nothing of its members: they are chosen by counts of raters with noise, and "
-    "one rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
+    "That the items a group shows tell nothing about its members: they are chosen by counts of raters with noise. One "
+    "rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
 )
 _COUNTED = (
     "That a single rating does not decide which items a group shows: they are chosen by counts of raters without noise."

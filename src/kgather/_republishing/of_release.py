@@ -127,8 +127,8 @@ def _recommenders(
     parameters = {name: value for name, value in evidence.parameters.items() if name in PublishSettings.model_fields}
     if parameters.get("method") in BY_LEVEL or parameters.get("sensitive_columns"):
         msg = (
-            "the recommender test publishes a part of the ratings, and this release was made with users' attributes, "
-            "which the original alone does not tell. Give --no-recommender."
+            "the recommender test publishes a part of the ratings. This release was made with users' attributes, "
+            "which the original alone does not have. Give --no-recommender."
         )
         raise InputError(msg)
     settings = PublishSettings.from_options(
