@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 import typer
-import yaml
 
 from kgather._cli.app import app
 from kgather._dbt_package import dbt_path
+from kgather._settings.project import ProjectSettings
 from kgather.udfs.preferences.als import AlsOptions
 from kgather.udfs.preferences.funk import FunkOptions
 
@@ -64,12 +64,7 @@ def test_no_macro_is_documented_that_is_not_there() -> None:
     assert sorted(headings) == sorted(file.stem for file in (dbt_path() / "sql").rglob("kg_*.sql"))
 
 
-def package_vars() -> list[str]:
-    project = yaml.safe_load((dbt_path() / "dbt_project.yml").read_text(encoding="utf-8"))
-    return list(project["vars"]["kgather"])
-
-
-@pytest.mark.parametrize("name", package_vars())
+@pytest.mark.parametrize("name", ProjectSettings.model_fields)
 def test_every_var_is_documented(name: str) -> None:
     assert f"`{name}`" in page("vars.md")
 
@@ -159,7 +154,7 @@ def test_links_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
         assert (ROOT / target).exists(), f"{name} links to {target}"
 
 
-_PATH = re.compile(r"`((?:src|tests|docs|benchmarks|fixtures|examples|packaging)/[\w./-]*)`")
+_PATH = re.compile(r"`((?:src|tests|docs|benchmarks|fixtures|examples|packaging|tools)/[\w./-]*)`")
 _TO_BE_WRITTEN = "src/kgather/dbt/sql/metrics/kg_mean_error.sql"  # the reader of contributor.md writes it
 
 
