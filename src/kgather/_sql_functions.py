@@ -19,7 +19,7 @@ def load(con: duckdb.DuckDBPyConnection) -> None:
     again is harmless. The macros are written into the connection's current database and schema; the functions that
     `kg_preferences` and `kg_gather` call live as long as the database is open in this process.
 
-    Raises InputError where the database is open for reading only.
+    Raises InputError if the database is open for reading only.
     """
     _check_writable(con)
     _arrow_functions.register(con)

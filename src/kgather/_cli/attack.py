@@ -48,7 +48,7 @@ def command(
     dates: Annotated[
         bool,
         typer.Option(
-            "--dates", help="When they were given is known, too: the attack dated.", rich_help_panel=_ATTACKER
+            "--dates", help="The attacker also knows the dates: runs the attack dated.", rich_help_panel=_ATTACKER
         ),
     ] = False,
     pool: Annotated[
@@ -72,7 +72,7 @@ def command(
             "--attacks",
             metavar="A,B,...",
             help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
-            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run where not "
+            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run if not "
             "given.",
             rich_help_panel=_ATTACKER,
         ),
@@ -337,8 +337,9 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
             )
         elif result.attack == "differences":
             lines.append(
-                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by who knows all "
-                f"members; attackers believe in {_share(result.matched)} (wrong {_share(result.wrong_among_matched)}). "
+                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by somebody "
+                f"who knows all members; attackers believe in {_share(result.matched)} "
+                f"(wrong {_share(result.wrong_among_matched)}). "
                 f"The group that looks most alike in the other release has {told['overlap']:.1%} of a group's people "
                 f"(any group: {told['overlap_by_chance']:.1%})."
                 + (

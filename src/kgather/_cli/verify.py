@@ -33,7 +33,7 @@ def command(
         typer.Option(
             "--columns",
             metavar="A,B,...",
-            help="The quasi-identifiers; all columns but the sensitive ones where not given.",
+            help="The quasi-identifiers; by default all columns but the sensitive ones.",
             rich_help_panel=_CLASSES,
         ),
     ] = None,
@@ -71,7 +71,7 @@ def command(
         bool | None,
         typer.Option(
             "--ordered/--unordered",
-            help="Whether sensitive values have an order; by type where not given.",
+            help="Whether sensitive values have an order; by default their type decides.",
             rich_help_panel=_CLASSES,
         ),
     ] = None,

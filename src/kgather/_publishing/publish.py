@@ -148,7 +148,7 @@ def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
         msg = f"{target} exists and is not empty. Give another --out, or --force to replace it."
         raise InputError(msg)
     if target in (*Path.cwd().parents, Path.cwd()):
-        msg = f"{target} is where you are: a release is a folder of its own. Give another --out."
+        msg = f"{target} is the current folder, and a release needs a folder of its own. Give another --out."
         raise InputError(msg)
     for given in inputs:
         if target in Path(given).resolve().parents:
