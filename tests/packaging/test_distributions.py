@@ -16,7 +16,7 @@ PACKAGE = "src/kgather/"
 
 # All that the sdist has at its top: what is needed to build, to test and to read.
 AT_THE_TOP = {
-    "src", "tests", "docs", "fixtures", "examples", "benchmarks", "packaging",
+    "src", "tests", "docs", "fixtures", "examples", "benchmarks", "packaging", "tools",
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
     "pyproject.toml", "uv.lock", "Makefile", "mkdocs.yml", "dbt_project.yml", "profiles.yml", ".gitignore", "PKG-INFO",
 }  # fmt: skip
