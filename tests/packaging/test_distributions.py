@@ -3,13 +3,16 @@
 import os
 import subprocess
 import tarfile
-from collections import Counter
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "src/kgather/"
@@ -18,7 +21,7 @@ PACKAGE = "src/kgather/"
 AT_THE_TOP = {
     "src", "tests", "docs", "fixtures", "examples", "benchmarks", "packaging", "tools",
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
-    "pyproject.toml", "uv.lock", "Makefile", "mkdocs.yml", "dbt_project.yml", "profiles.yml", ".gitignore", "PKG-INFO",
+    "pyproject.toml", "Makefile", "mkdocs.yml", "dbt_project.yml", "profiles.yml", ".gitignore", "PKG-INFO",
 }  # fmt: skip
 
 # What is not in every version of the tree: mkdocs.yml comes with the docs site.
@@ -77,8 +80,8 @@ def test_the_sdist_holds_what_tests_need_and_no_strays(sdist: Path, tracked: Seq
 @pytest.mark.slow
 def test_the_wheel_holds_neither_tests_nor_data(wheel: Path) -> None:
     names = in_wheel(wheel)
-    endings = Counter(PurePosixPath(name).suffix for name in names)
-    assert set(endings) == {".py", ".sql", ".yml", ".j2", ".css", ".typed"}
+    endings = {PurePosixPath(name).suffix for name in names}
+    assert endings <= {".py", ".sql", ".yml", ".md", ".j2", ".css", ".typed"}
     # Generic tests are part of the dbt package.
     inside = [name for name in names if not name.startswith("kgather/dbt/sql/tests/")]
     unwanted = {"tests", "test", "examples", "data", "docs", "benchmarks", "fixtures", "target", "logs", "__pycache__"}
@@ -108,8 +111,19 @@ def test_both_dbt_projects_agree_but_for_their_paths() -> None:
     """The one at the root is for those whose packages.yml names the git repository."""
     at_root = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
     shipped = yaml.safe_load((ROOT / "src/kgather/dbt/dbt_project.yml").read_text(encoding="utf-8"))
-    of_checkout = {"test-paths"}  # tests of this repository's own
-    assert set(at_root) - set(shipped) <= of_checkout
+    assert set(at_root) == set(shipped)
     for name, value in shipped.items():
         expected = [f"src/kgather/dbt/{path}" for path in value] if name.endswith("-paths") else value
         assert at_root[name] == expected, name
+
+
+def test_the_dbt_package_agrees_with_pyproject() -> None:
+    """On its own version and on the versions of dbt: a consumer's dbt need not have been installed with kgather."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (wanted,) = (Requirement(each) for each in project["dependencies"] if each.startswith("dbt-core"))
+    shipped = yaml.safe_load((ROOT / "src/kgather/dbt/dbt_project.yml").read_text(encoding="utf-8"))
+    asked = SpecifierSet(",".join(shipped["require-dbt-version"]))
+    assert {(each.operator, Version(each.version)) for each in asked} == {
+        (each.operator, Version(each.version)) for each in wanted.specifier
+    }
+    assert Version(shipped["version"]) == Version(project["version"])
