@@ -1,6 +1,7 @@
 """The SQL files of the package without the rest of it: macros of DuckDB, and dbt's Jinja macros in plain Jinja."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
@@ -12,6 +13,8 @@ import jinja2
 from kgather._dbt_package import dbt_path
 
 SQL = dbt_path() / "sql"
+# Every macro asks for settings.
+SETTINGS = ("hooks/setting.sql", "hooks/settings.sql", "hooks/choices.sql", "hooks/check_vars.sql")
 
 
 def create_macros(con: duckdb.DuckDBPyConnection, *names: str) -> None:
@@ -25,6 +28,18 @@ class CompilerError(Exception):
     """What dbt stops with."""
 
 
+class Namespace(dict[str, Any]):
+    """Macros by name, as dbt's namespace of a package has them."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(name)
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
 class _Return(Exception):  # noqa: N818
     def __init__(self, value: object) -> None:
         self.value = value
@@ -32,8 +47,10 @@ class _Return(Exception):  # noqa: N818
 
 def load_macros(
     *files: str, con: duckdb.DuckDBPyConnection | None = None, execute: bool = True, **variables: object
-) -> SimpleNamespace:
+) -> Namespace:
     """The macros of the files under sql/, as dbt's namespace `kgather`; run_query runs on the connection."""
+
+    warnings: list[str] = []
 
     def refuse(message: str) -> None:
         raise CompilerError(message)
@@ -45,21 +62,27 @@ def load_macros(
         assert con, "the macro was not to query anything"
         return SimpleNamespace(rows=con.execute(query).fetchall())
 
-    namespace = SimpleNamespace()
+    namespace = Namespace()
     given = {
         "kgather": namespace,
         "execute": execute,
-        "var": lambda name: variables[name],
+        # Settings are given by their names; vars as a project has them, as `vars`.
+        "var": lambda name, default=None: variables.get("vars", {}).get(name, default),
+        "modules": {"re": {"match": re.match, "fullmatch": re.fullmatch}},
+        "invocation_args_dict": {"vars": variables.get("command_line", {})},
         "run_query": run_query,
-        "tojson": json.dumps,
+        "tojson": lambda value: json.dumps(value, sort_keys=True, default=str),
         "return": give_back,
-        "exceptions": SimpleNamespace(raise_compiler_error=refuse),
+        "exceptions": SimpleNamespace(raise_compiler_error=refuse, warn=warnings.append),
     }
-    for file in files:
+    if "vars" not in variables:
+        variables["vars"] = {f"kgather_{name}": value for name, value in variables.items()}
+    namespace.warnings = warnings
+    for file in dict.fromkeys((*SETTINGS, *files)):
         module = _template(file).make_module(given)
         for name, macro in vars(module).items():
             if isinstance(macro, jinja2.runtime.Macro):
-                setattr(namespace, name, _returning(macro))
+                namespace[name] = _returning(macro)
     return namespace
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from kgather._errors import PromiseError
 from kgather._loaders import LoadOptions
+from kgather._methods import Groups, Method, NoOptions, Users, registry
 from kgather._publishing import publish as publishing
 from kgather._publishing.publish import publish
 from kgather._release.release import Check
 from kgather._settings.publication import PublishSettings
-from kgather._steps import gathering, steps
-from kgather._steps.gathering import Gathering, Groups, Users
+from kgather._steps import gathering, groups
 
 
 def attempt(sample: Path, folder: Path) -> str:
@@ -24,19 +24,21 @@ def attempt(sample: Path, folder: Path) -> str:
 
 
 def test_a_method_that_leaves_a_user_alone(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(users: Users, options: Gathering) -> Groups:
-        groups = (np.arange(users.n) // options.k).astype(np.int32)
+    def careless(users: Users, options: NoOptions) -> Groups:
+        del options
+        groups = (np.arange(users.n) // users.k).astype(np.int32)
         groups[0] = groups.max() + 1
         return Groups(groups)
 
-    monkeypatch.setitem(gathering._METHODS, "bkg", careless)
+    broken = {**registry.registered(), "bkg": Method("bkg", "leaves a user alone", careless, refines=True)}
+    monkeypatch.setattr(registry, "registered", lambda: broken)
     monkeypatch.setattr(gathering, "refine", lambda _, groups, *__, **___: groups)
     # The user who is alone, and nobody else: the group that was left has four.
     assert "5 of 240 users are in none or in one that is too small" in attempt(sample, tmp_path)
 
 
 def test_ids_that_give_people_away(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "random_pseudonyms", lambda count: [f"user-{user + 1:04d}" for user in range(count)])
+    monkeypatch.setattr(groups, "random_pseudonyms", lambda count: [f"user-{user + 1:04d}" for user in range(count)])
     assert "kgather__audit_promises_are_kept" in attempt(sample, tmp_path)
 
 

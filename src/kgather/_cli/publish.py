@@ -7,19 +7,22 @@ import typer
 
 from kgather._cli import reading
 from kgather._cli.console import StageProgress, print_checks, print_json, print_line, warn
+from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource, Published, publish
+from kgather._settings.fields import RELEASE, USERS
 from kgather._settings.publication import PublishSettings
 from kgather._settings.validation import validated
 
 _INPUT = reading.PANEL
-_USERS = "What is known of users"
-_GROUPS = "Gathering"
-_RELEASE = "The release"
+_USERS = USERS
+_RELEASE = RELEASE
 
 
+@with_settings
 def command(
+    *,
     inputs: Annotated[
         list[str],
         typer.Argument(metavar="INPUT...", help="Files of ratings, or FILE.duckdb:TABLE. Their formats are detected."),
@@ -35,32 +38,7 @@ def command(
     item_column: reading.ItemColumn = None,
     rating_column: reading.RatingColumn = None,
     time_column: reading.TimeColumn = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            "--scale",
-            metavar="MIN,MAX[,STEP]",
-            help="The ratings' scale; inferred where not given. What is off it is rejected.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    not_rated: Annotated[
-        float | None,
-        typer.Option("--not-rated", metavar="VALUE", help="A value that means 'not rated'.", rich_help_panel=_INPUT),
-    ] = None,
-    min_ratings: Annotated[
-        int | None,
-        typer.Option("--min-ratings", metavar="N", help="Set users with fewer aside.", rich_help_panel=_INPUT),
-    ] = None,
-    max_rejected_share: Annotated[
-        float | None,
-        typer.Option(
-            "--max-rejected-share",
-            metavar="SHARE",
-            help="More rejected rows than this fail the run (default 0.01).",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
+    settings: dict[str, Any],
     artifact_columns: Annotated[
         str | None,
         typer.Option(
@@ -94,116 +72,6 @@ def command(
             rich_help_panel=_USERS,
         ),
     ] = None,
-    level_column: Annotated[
-        str | None,
-        typer.Option(
-            "--level-column",
-            metavar="NAME",
-            help="The size of group each user asks for (bokg, customized).",
-            rich_help_panel=_USERS,
-        ),
-    ] = None,
-    personal_columns: Annotated[
-        str | None,
-        typer.Option(
-            "--personal-columns",
-            metavar="A,B,...",
-            help="Shown as they are beside the generalized artifacts.",
-            rich_help_panel=_USERS,
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            help="How users are gathered: bkg (default), bokg, customized, bounded_t_means, mdav, k_likeness, "
-            "k_member, mondrian or epsilon; gaussian_noise for comparison.",
-            rich_help_panel=_GROUPS,
-        ),
-    ] = None,
-    rank: Annotated[
-        int | None, typer.Option("--rank", help="Factors of a preference (default 3).", rich_help_panel=_GROUPS)
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            help="What users are compared in: prediction (default), preference or filled.",
-            rich_help_panel=_GROUPS,
-        ),
-    ] = None,
-    refine: Annotated[
-        bool | None,
-        typer.Option(
-            "--refine/--no-refine",
-            help="Lower the loss of the groups (default: where it pays).",
-            rich_help_panel=_GROUPS,
-        ),
-    ] = None,
-    artifacts: Annotated[
-        str | None,
-        typer.Option(
-            "--artifacts",
-            metavar="N|A,B,...",
-            help="Columns of the artifact table: the N most rated items (default 10), or these.",
-            rich_help_panel=_GROUPS,
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            help="How far ratings of an item may differ in a group (default 1).",
-            rich_help_panel=_GROUPS,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", help="Same input, seed and version: the same groups (default 0).", rich_help_panel=_GROUPS
-        ),
-    ] = None,
-    homogenize: Annotated[
-        str | None,
-        typer.Option(
-            "--homogenize",
-            help="auto (default: predicted, or what goes with the method), predicted, padded, pure, microaggregated, "
-            "interval, noise or none.",
-            rich_help_panel=_RELEASE,
-        ),
-    ] = None,
-    generalize: Annotated[
-        str | None,
-        typer.Option(
-            "--generalize",
-            help="The generalized artifact table: auto (default: by the method), ndgh, dgh or none.",
-            rich_help_panel=_RELEASE,
-        ),
-    ] = None,
-    not_anonymous: Annotated[
-        bool,
-        typer.Option(
-            "--i-know-this-is-not-anonymous",
-            help="Asked for by gaussian_noise, which gives no k-anonymity.",
-            rich_help_panel=_RELEASE,
-        ),
-    ] = False,
-    cells: Annotated[
-        str | None,
-        typer.Option(
-            "--cells",
-            help="all (default), rated, 'top N', 'best N', 'popular N' or low_rank.",
-            rich_help_panel=_RELEASE,
-        ),
-    ] = None,
-    single_rater: Annotated[
-        str | None,
-        typer.Option(
-            "--single-rater",
-            help="With pure, a cell with one rater: pad (default), drop or keep.",
-            rich_help_panel=_RELEASE,
-        ),
-    ] = None,
     sweep: Annotated[
         str | None,
         typer.Option(
@@ -235,30 +103,9 @@ def command(
     groups.parquet, members.parquet, what each group is shown to think (ratings.parquet, or what goes with the method),
     release.duckdb and audit.json. Nothing is written unless every check of the audit passes.
     """
-    settings = PublishSettings.from_options(
-        {
-            "k": k,
-            # A wide table brings its users' attributes with it.
-            "user_attributes": LOADED_ATTRIBUTES if user_attributes or artifact_columns else None,
-            "level_column": level_column,
-            "personal_columns": _names(personal_columns),
-            "method": method,
-            "rank": rank,
-            "metric": metric,
-            "refine": refine,
-            "artifacts": _artifacts(artifacts),
-            "epsilon": epsilon,
-            "seed": seed,
-            "homogenize": homogenize,
-            "generalize": generalize,
-            "i_know_this_is_not_anonymous": not_anonymous,
-            "cells": cells,
-            "single_rater": single_rater,
-            "scale": _numbers(scale),
-            "not_rated": not_rated,
-            "min_ratings": min_ratings,
-            "max_rejected_share": max_rejected_share,
-        },
+    asked = PublishSettings.from_options(
+        # A wide table brings its users' attributes with it.
+        settings | {"k": k, "user_attributes": LOADED_ATTRIBUTES if user_attributes or artifact_columns else None},
         assignments or [],
     )
     load_options = validated(
@@ -271,7 +118,7 @@ def command(
             "item_column": item_column,
             "rating_column": rating_column,
             "time_column": time_column,
-            "artifact_columns": _names(artifact_columns),
+            "artifact_columns": names(artifact_columns),
         },
     )
     from kgather._republishing.sweep import other_sizes  # the kernels take seconds to load
@@ -280,7 +127,7 @@ def command(
         published = publish(
             inputs,
             out,
-            settings,
+            asked,
             load_options,
             user_attributes=None
             if user_attributes is None
@@ -298,33 +145,12 @@ def command(
         _print(published)
 
 
-def _names(listed: str | None) -> list[str] | None:
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
-
-
 def _sizes(listed: str | None) -> list[int]:
-    names = _names(listed) or []
-    if not all(name.isdigit() and int(name) > 0 for name in names):
+    sizes = names(listed) or []
+    if not all(size.isdigit() and int(size) > 0 for size in sizes):
         msg = f"--sweep takes sizes of group, as 2,5,10,20, not {listed!r}."
         raise InputError(msg)
-    return [int(name) for name in names]
-
-
-def _artifacts(artifacts: str | None) -> int | list[str] | None:
-    return int(artifacts) if artifacts is not None and artifacts.strip().isdigit() else _names(artifacts)
-
-
-def _numbers(scale: str | None) -> tuple[float, ...] | None:
-    if scale is None:
-        return None
-    try:
-        numbers = tuple(float(part) for part in scale.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) not in (2, 3):
-        msg = f"--scale takes MIN,MAX or MIN,MAX,STEP, not {scale!r}."
-        raise InputError(msg)
-    return numbers
+    return [int(size) for size in sizes]
 
 
 def _print(published: Published) -> None:

@@ -41,6 +41,7 @@ METHOD = Method(
     options=Options,
     refines=True,
     blocks=True,
+    tells=("bins",),
     groups="k to 2k - 1",
     cost="O(n^1.5)",
     choose="to compare with Predictive Anonymization",

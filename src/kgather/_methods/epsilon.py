@@ -26,6 +26,7 @@ METHOD = Method(
     text="gathers users whose ratings lie within epsilon of each other",
     gather=gather,
     form="interval",
+    tells=("unchanged",),
     looks_at="sets of rated items, ratings",
     groups="k and more",
     cost="near O(n)",

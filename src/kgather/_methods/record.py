@@ -26,6 +26,7 @@ class Facts(TypedDict):
     form: str
     generalization: str
     forms: list[str] | None
+    tells: list[str]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Method:
     artifact table. form, generalization: what homogenize and generalize stand for where they are auto. forms: those it
     goes with; None: all that are not bound to a method. levels: users may ask for groups smaller than k. anonymous:
     False where users stand alone, which must be asked for by name. refines: refining its groups is what it is after,
-    so they are refined unless that is turned off. blocks: it can gather in blocks.
+    so they are refined unless that is turned off. blocks: it can gather in blocks. tells: what its `Groups`
+    hold beside the groups, which the audit then counts.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Method:
     anonymous: bool = True
     refines: bool = False
     blocks: bool = False
+    tells: tuple[Literal["bins", "unchanged"], ...] = ()
     looks_at: str = "vectors"
     groups: str = "k and more"
     cost: str = ""
@@ -70,4 +73,5 @@ class Method:
             "form": self.form,
             "generalization": self.generalization,
             "forms": None if self.forms is None else list(self.forms),
+            "tells": list(self.tells),
         }

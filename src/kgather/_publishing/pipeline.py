@@ -18,6 +18,7 @@ import yaml
 from kgather._dbt_package import dbt_path
 from kgather._errors import DISK_FULL, InputError, KgatherError, PromiseError
 from kgather._publishing import disk
+from kgather._publishing.manifests import manifest_for
 from kgather._publishing.runs import Journal
 from kgather._settings.project import PREFIX
 from kgather._sql_text import literal
@@ -124,14 +125,17 @@ def build(
     finished = workspace.journal.finished()
     # dbt writes to standard output, where only results belong.
     with _output_to(None if verbose else os.devnull), _without_environment("DBT_"):
-        manifest: Any = None
         selection: list[str] = []
         try:
-            if finished:
+
+            def parse() -> Any:
                 parsed = dbtRunner().invoke([*flags, "parse", *project])
                 if not parsed.success:
                     raise _as_error(parsed)
-                manifest = parsed.result
+                return parsed.result
+
+            manifest = manifest_for(given, parse, dbt_path())
+            if finished:
                 rest = [node.name for node in manifest.nodes.values() if node.name not in finished]
                 if not rest:
                     return

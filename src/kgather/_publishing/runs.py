@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgather import __version__
-from kgather._dbt_package import dbt_path
+from kgather._dbt_package import dbt_path, package_digest
 
 _NEW, _RUN = ".new-kgather-", ".kgather-"
 _LOCK = "lock"
@@ -95,11 +95,10 @@ def _digest(file: Path) -> str:
 
 def _sources() -> str:
     """One number for all text of this package: models, SQL and Python."""
-    found = hashlib.sha256()
+    found = hashlib.sha256(package_digest(dbt_path()).encode())
     package = dbt_path().parent
-    for folder in (package, package / "udfs", dbt_path() / "models", dbt_path() / "sql"):
-        for file in sorted(file for kind in ("py", "sql", "yml") for file in folder.rglob(f"*.{kind}")):
-            found.update(f"{file.name} {_digest(file)}\n".encode())
+    for file in sorted((*package.glob("*.py"), *(package / "udfs").rglob("*.py"), *package.glob("_*/**/*.py"))):
+        found.update(f"{file.relative_to(package)} {_digest(file)}\n".encode())
     return found.hexdigest()
 
 

@@ -76,6 +76,7 @@ DEFAULT_FACTS: Mapping[str, Any] = {
     "form": "predicted",
     "generalization": "none",
     "forms": None,
+    "tells": [],
 }
 """What SQL takes a method of another package for, where `method_facts` says nothing."""
 

@@ -100,7 +100,7 @@ class PublishSettings(BaseModel):
     )
     method: str = setting(
         "bkg",
-        "How users are gathered",
+        "How users are gathered.",
         docs="How users are gathered. [One page for each method.](methods/README.md)",
         section=GATHERING,
         option="--method",
@@ -253,7 +253,7 @@ class PublishSettings(BaseModel):
     )
     homogenize: str = setting(
         "auto",
-        "What the release shows of a group; auto: what goes with the method",
+        "What the release shows of a group (auto: what goes with the method)",
         docs="What the release shows of a group: `auto` (what goes with the method, else `predicted`), "
         + "; ".join(f"`{form.name}` ({form.text})" for form in forms().values())
         + ". See [choices.md](choices.md).",

@@ -4,7 +4,7 @@
 {#- Noise is drawn, and the best are chosen, once. -#}
 {{ config(materialized="table" if popular_items or best_items else "view", enabled=kgather.has_cells()) }}
 -- Which cells of groups x items the release shows, but for those that are added for the diversity of items.
-{% if kgather.homogenize() == "pure" or kgather.setting("cells") == "rated" -%}
+{% if kgather.shows_rated_cells() -%}
 select cells.group_id, cells.item_id
 from {{ kgather.shown_rated_cells() }}
 {%- elif best_items -%}

@@ -1,9 +1,9 @@
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
-{% set rows = "users" if kgather.homogenize() == "noise" else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
+{% set rows = "users" if kgather.has_rows_of_users() else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
 {% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
 {% set cells = ("least(items, " ~ chosen ~ ")" if chosen else "items") ~ " * " ~ rows %}
 {#- What members rated is never more than the ratings. -#}
-{% set bounded = kgather.homogenize() in ("pure", "interval", "none") or kgather.setting("cells") in ("low_rank", "rated") %}
+{% set bounded = kgather.form_facts(kgather.homogenize()).bounded or kgather.setting("cells") in ("low_rank", "rated") %}
 with counts as (
   select
     (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
@@ -64,7 +64,7 @@ select
     when {{ cells }} > {{ kgather.setting("max_cells") }}
       then error(
         'kgather refuses the input: the release could have ' || {{ cells }} || ' cells, more than max_cells = '
-        || '{{ kgather.setting("max_cells") }}. Release {{ "the vectors instead (cells: low_rank), " if kgather.homogenize() == "predicted" }}what members '
+        || '{{ kgather.setting("max_cells") }}. Release {{ "the vectors instead (cells: low_rank), " if 'low_rank' in kgather.form_facts(kgather.homogenize()).cells }}what members '
         || 'rated (cells: rated) or fewer items (cells: top N), or raise max_cells.'
       )
     {%- endif %}

@@ -1,13 +1,13 @@
 {% set groups = ref("kgather__groups") -%}
 {% set members = ref("kgather__members") -%}
 {% set low_rank = kgather.is_low_rank() -%}
-{% set form = kgather.homogenize() -%}
 {% set cells = ref("kgather__group_vectors") if low_rank else ref("kgather__ratings") if kgather.has_cells() -%}
 {% set popular_items = kgather.popular_items() | trim if kgather.has_cells() -%}
-{% set may_be_empty = form == "pure" and (kgather.setting("single_rater") == "drop" or kgather.top_items() | trim) -%}
+{% set may_be_empty = kgather.form_hook("may_be_empty") -%}
 {% set generalized = ref("kgather__generalized") if kgather.generalize() != "none" -%}
 {% set on_artifacts = kgather.gathers_on_artifacts() -%}
-{% set by_level = kgather.has_levels() or form == "noise" -%}
+{% set by_level = kgather.users_may_stand_alone() -%}
+{% set method = kgather.method_facts(kgather.setting("method")) -%}
 -- What the release promises and what was measured, on the release itself wherever it can be. A null promise is
 -- none: the measure is there to be known.
 with class_sizes as (
@@ -128,33 +128,14 @@ checks as (
         or rating not between (select scale_min from scale) and (select scale_max from scale)
     )
   {%- endif %}
-  {% if form == "pure" %}
-  union all
-  select
-    9,
-    'cells that show the exact rating of their only rater',
-    {{ 0 if kgather.setting("single_rater") == "drop" else "null" }},
-    'exactly',
-    (
-      select sum(shown)
-      from (
-        {% for slice in kgather.group_slices() -%}
-        {% if not loop.first %}union all{% endif %}
-        select count(*) as shown
-        from {{ cells }} as released
-        join {{ ref("int_kgather__rated_cells") }} as rated using (group_id, item_id)
-        where {{ slice }} and rated.raters = 1 and released.rating = rated.rating
-        {% endfor %}
-      )
-    )
-  {%- endif %}
+  {{ kgather.form_checks() }}
 
   {% if by_level -%}
   union all
   select
     10,
     'users in a group smaller than they ask for',
-    {{ "null" if form == "noise" else 0 }},
+    {{ 0 if method.anonymous else "null" }},
     'exactly',
     (
       select count(*)
@@ -228,38 +209,7 @@ checks as (
   {%- endif %}
   {%- endif %}
 
-  {% if form == "interval" -%}
-  union all
-  select
-    16,
-    '(k, epsilon)-anonymity: users in the smallest group, within epsilon of each other on every item',
-    {{ "null" if by_level else kgather.setting("k") }},
-    'at least',
-    (select min(members) from class_sizes)
-
-  union all
-  select
-    17,
-    'groups and items whose members are farther apart than epsilon, or of whom some have no rating',
-    0,
-    'exactly',
-    (
-      select count(*)
-      from (
-        select members.group_id
-        from {{ ref("kgather__user_ratings") }} as ratings
-        join {{ members }} as members using (pseudonym)
-        join class_sizes on class_sizes.group_id = members.group_id
-        {% if kgather.setting("sensitive_items") -%}
-        where {{ kgather.is_not_sensitive("ratings.item_id") }}
-        {%- endif %}
-        group by members.group_id, ratings.item_id
-        having max(ratings.rating) - min(ratings.rating) > {{ kgather.setting("epsilon") }} + 1e-9
-          or count(*) <> any_value(class_sizes.members)
-      )
-    )
-  {%- endif %}
-  {% if kgather.setting("method") == "epsilon" %}
+  {% if 'unchanged' in method.tells %}
   union all
   select
     18,
@@ -269,7 +219,7 @@ checks as (
     (select count(*) from {{ ref("int_kgather__gathered") }} where unchanged)
   {%- endif %}
 
-  {% if kgather.setting("method") == "bounded_t_means" -%}
+  {% if 'bins' in method.tells -%}
   union all
   select
     19,

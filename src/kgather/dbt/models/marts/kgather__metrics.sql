@@ -1,7 +1,6 @@
-{% set form = kgather.homogenize() -%}
 {% set cells = kgather.has_cells() -%}
 {% set low_rank = kgather.is_low_rank() -%}
-{% set by_user = form in ("interval", "noise") -%}
+{% set by_user = kgather.has_rows_of_users() -%}
 {% set generalize = kgather.generalize() -%}
 {% set ratings = ref("stg_kgather__ratings") -%}
 {% set groups = ref("int_kgather__groups") -%}

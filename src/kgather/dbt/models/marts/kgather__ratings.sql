@@ -16,32 +16,12 @@ with cells as not materialized (
     ) as rating
   from {{ ref("kgather__group_vectors") }} as groups
   cross join {{ ref("kgather__item_vectors") }} as items
-  {%- elif form == "pure" and kgather.setting("single_rater") != "pad" -%}
-  select cells.group_id, cells.item_id, cells.rating
-  from {{ kgather.shown_rated_cells() }}
-  {%- elif kgather.pads_rated_cells() -%}
-  {{ kgather.padded_rated_cells(only_single_raters=form == "pure") }}
-  {%- elif form == "microaggregated" and kgather.setting("fill") == "median" -%}
-  select group_id, item_id, rating
-  from kg_microaggregate(
-    '{{ ref("int_kgather__cells") }}', '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
-    {{ kgather.scale_median() }}
-  )
-  {%- elif form in ("padded", "microaggregated") -%}
-  -- The centroid of ratings filled with predictions is the padded mean.
-  select group_id, item_id, rating from {{ kgather.padded_cells(ref("int_kgather__cells")) }}
   {%- else -%}
-  select group_id, item_id, rating from {{ kgather.predicted_cells(ref("int_kgather__cells")) }}
+  {{ kgather["form__" ~ form]() }}
   {%- endif %}
   {% if kgather.adds_cells() -%}
   union all
-  select group_id, item_id, rating
-  from
-    {% if form == "predicted" -%}
-    {{ kgather.predicted_cells(ref("int_kgather__added_cells")) }}
-    {%- else -%}
-    {{ kgather.padded_cells(ref("int_kgather__added_cells")) }}
-    {%- endif %}
+  {{ kgather["form__" ~ form ~ "__added"]() }}
   {%- endif %}
 )
 

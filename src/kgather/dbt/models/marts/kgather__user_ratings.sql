@@ -1,22 +1,7 @@
-{{ config(enabled=kgather.homogenize() in ["interval", "noise"]) }}
+{{ config(enabled=kgather.has_rows_of_users()) }}
 -- One row per user and item, for the methods that leave users different from each other.
 with user_ratings as (
-  {% if kgather.homogenize() == "noise" -%}
-  select user_id, item_id, rating
-  from {{ ref("int_kgather__noisy_ratings") }}
-  {%- else -%}
-  select user_id, item_id, rating
-  from kg_clip_to_intervals(
-    '{{ ref("int_kgather__interval_ratings") }}', '{{ ref("int_kgather__groups") }}',
-    '{{ ref("int_kgather__intervals") }}'
-  )
-  {% if kgather.setting("sensitive_items") -%}
-  union all
-  select user_id, item_id, rating
-  from {{ ref("stg_kgather__ratings") }}
-  where not {{ kgather.is_not_sensitive("item_id") }}
-  {%- endif %}
-  {%- endif %}
+  {{ kgather["form__" ~ kgather.homogenize()]() }}
 )
 
 select

@@ -25,11 +25,26 @@
   (select (scale_min + scale_max) / 2 from {{ ref("int_kgather__scale") }})
 {%- endmacro %}
 
+{#- What the form itself says to a question, by the macro `form__<name>__<question>`; false where it has none. -#}
+{% macro form_hook(question) %}
+  {% set answer = kgather.get("form__" ~ kgather.homogenize() ~ "__" ~ question) %}
+  {{ return(answer() if answer else false) }}
+{% endmacro %}
+
+{#- The form's own rows of the audit. -#}
+{% macro form_checks() -%}
+  {% set checks = kgather.get("form__" ~ kgather.homogenize() ~ "__checks") -%}
+  {{ checks() if checks }}
+{%- endmacro %}
+
 {#- Whether cells that members rated are shown padded: all of them, or those with one rater. -#}
-{% macro pads_rated_cells() %}
-  {% set padded = kgather.homogenize() == "padded" or (kgather.homogenize() == "microaggregated" and kgather.setting("fill") == "prediction") %}
+{% macro pads_rated_cells() %}{{ return(kgather.form_hook("pads")) }}{% endmacro %}
+
+{#- Whether the release shows what members rated, and nothing else. -#}
+{% macro shows_rated_cells() %}
   {{ return(
-    padded and kgather.setting("cells") == "rated" or (kgather.homogenize() == "pure" and kgather.setting("single_rater") == "pad")
+    kgather.setting("cells") == "rated"
+    or (kgather.has_cells() and kgather.form_facts(kgather.homogenize()).bounded)
   ) }}
 {% endmacro %}
 
@@ -38,7 +53,7 @@
   {% set top_items = kgather.top_items() | trim -%}
   {{ ref("int_kgather__rated_cells") }} as cells
   {% if top_items %}semi join {{ kgather.most_rated(top_items) }} as items on cells.item_id = items.item_id{% endif %}
-  {% if kgather.homogenize() == "pure" and kgather.setting("single_rater") == "drop" -%}
+  {% if kgather.form_facts(kgather.homogenize()).bounded and kgather.setting("single_rater") == "drop" -%}
   where cells.raters > 1
   {%- endif %}
 {%- endmacro %}

@@ -43,7 +43,7 @@ from the schema that the command line has, too (settings.sql); a Python model as
       ) %}
     {% endfor %}
   {% endif %}
-  {% for name in nested or {} if nested is mapping and (name | string).startswith('kgather_') and name[8:] not in known %}
+  {% for name in (nested if nested is mapping else {}) if (name | string).startswith('kgather_') and name[8:] not in known %}
     {% do problems.append("there is no var " ~ name ~ ". There are: kgather_" ~ known | join(', kgather_') ~ ".") %}
   {% endfor %}
   {{ return(problems) }}

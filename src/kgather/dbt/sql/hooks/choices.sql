@@ -10,10 +10,15 @@
   {{ return(kgather.method_facts(kgather.setting('method')).levels) }}
 {% endmacro %}
 
+{#- Whether somebody may be alone in a group: where users choose their level, or where nobody is gathered. -#}
+{% macro users_may_stand_alone() %}
+  {% set facts = kgather.method_facts(kgather.setting('method')) %}
+  {{ return(facts.levels or not facts.anonymous) }}
+{% endmacro %}
+
 {#- The size of group that everybody is promised: k, or 1 where users choose for themselves or stand alone. -#}
 {% macro least_size() %}
-  {% set facts = kgather.method_facts(kgather.setting('method')) %}
-  {{ return(1 if facts.levels or not facts.anonymous else kgather.setting('k')) }}
+  {{ return(1 if kgather.users_may_stand_alone() else kgather.setting('k')) }}
 {% endmacro %}
 
 {#- How the groups' ratings are made: the form of the release. -#}

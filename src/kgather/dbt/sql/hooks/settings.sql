@@ -94,18 +94,18 @@
 {#- What SQL has to know of the methods; of one that another package registers, `method_facts` says it. -#}
 {% macro method_facts(name) %}
   {% set known = {
-    'bkg': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none},
-    'bokg': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none},
-    'bounded_t_means': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none},
-    'customized': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': true, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none},
-    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'interval', 'generalization': 'none', 'forms': none},
-    'k_likeness': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none},
-    'k_member': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none},
-    'mdav': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none},
-    'mondrian': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none},
-    'gaussian_noise': {'gathers_on': 'vectors', 'levels': false, 'anonymous': false, 'refines': false, 'blocks': false, 'form': 'noise', 'generalization': 'none', 'forms': ['noise']},
+    'bkg': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'bokg': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'bounded_t_means': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': ['bins']},
+    'customized': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': true, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'interval', 'generalization': 'none', 'forms': none, 'tells': ['unchanged']},
+    'k_likeness': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
+    'k_member': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
+    'mdav': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'mondrian': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
+    'gaussian_noise': {'gathers_on': 'vectors', 'levels': false, 'anonymous': false, 'refines': false, 'blocks': false, 'form': 'noise', 'generalization': 'none', 'forms': ['noise'], 'tells': []},
   } %}
-  {% set other = {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none} %}
+  {% set other = {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []} %}
   {% set other = kgather.setting('method_facts') or other %}
   {{ return(known[name] if name is string and name in known else other) }}
 {% endmacro %}

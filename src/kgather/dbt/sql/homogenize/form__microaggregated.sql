@@ -1,0 +1,16 @@
+{#- The form microaggregated: the centroid of filled ratings. Filled with predictions, that is the padded mean. -#}
+{% macro form__microaggregated() -%}
+  {% if kgather.setting("fill") == "prediction" -%}
+  {{ kgather.form__padded() }}
+  {%- else -%}
+  select group_id, item_id, rating
+  from kg_microaggregate(
+    '{{ ref("int_kgather__cells") }}', '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
+    {{ kgather.scale_median() }}
+  )
+  {%- endif %}
+{%- endmacro %}
+
+{% macro form__microaggregated__pads() %}
+  {{ return(kgather.setting("fill") == "prediction" and kgather.setting("cells") == "rated") }}
+{% endmacro %}
