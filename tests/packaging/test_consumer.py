@@ -117,25 +117,21 @@ def started(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcomes(
     shop: Shop, without_links: Path, started: Path, from_git: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Outcome]:
-    def with_vars(**variables: object) -> tuple[str, Sequence[str]]:
-        return str(shop.folder), ["build", "--vars", json.dumps(variables)]
+    def with_vars(*options: str, own: dict[str, object] | None = None, **settings: object) -> tuple[str, Sequence[str]]:
+        """Build with settings of kgather's, and with vars of the project's own, which may have the same names."""
+        prefixed = {f"kgather_{name}": value for name, value in settings.items()}
+        return str(shop.folder), ["build", *options, "--vars", json.dumps((own or {}) | prefixed)]
 
     commands = {
         "test": (str(shop.folder), ["test"]),
-        "k_too_large": with_vars(k=50, wanted_l=6, wanted_t=0.7),
+        "k_too_large": with_vars(k=50, own={"k": 50, "wanted_l": 6, "wanted_t": 0.7}),
         "no_ratings": with_vars(ratings=None),
         "wrong_values": with_vars(k=0, method="nonsense", scale=[5, 1]),
-        "text_items": (
-            str(shop.folder),
-            ["build", "--target", "with_plugin", "--vars", json.dumps({"item_id_type": "varchar"})],
-        ),
+        "text_items": with_vars("--target", "with_plugin", item_id_type="varchar", own={"item_id_type": "varchar"}),
         "contradictions": with_vars(
             method="bokg", generalize="dgh", hierarchy=[[[0, 2], [2, 5]], [[0, 5]]], personal_columns=["age"]
         ),
-        "customized": (
-            str(shop.folder),
-            ["build", "--target", "customized", "--vars", json.dumps(CUSTOMIZED)],
-        ),
+        "customized": with_vars("--target", "customized", **CUSTOMIZED),
         "checkout": (str(without_links), ["build"]),
         "init_deps": (str(started), ["deps"]),
         "init_build": (str(started), ["build"]),
