@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,29 @@ demo: setup  ## publish the made-up sample at k = 5 into demo-release/
 
 test: setup lint  ## run the linters and all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The lowest allowed version of each dependency, and the newest of what those depend on: uv can resolve that, pip cannot.
+LOWEST := .venv-lowest/bin
+
+test-lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/numba
+test-lowest: .venv-lowest/.ready  ## publish, verify and run the fast tests with the lowest versions of all dependencies
+	$(LOWEST)/kgather publish examples/ratings.csv --k 5 --out .venv-lowest/release --force
+	$(LOWEST)/kgather verify .venv-lowest/release --k 5
+	$(LOWEST)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
+
+.venv-lowest/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	$(LOWEST)/python -m pip install --quiet uv
+	$(LOWEST)/uv pip compile --quiet --resolution lowest-direct --only-binary :all: --all-extras --python $(LOWEST)/python \
+		--output-file .venv-lowest/lowest.txt pyproject.toml
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --constraint .venv-lowest/lowest.txt --group dev --editable '.[paper,server]'
+	touch $@
+
+lock: .venv-lowest/.ready  ## renew uv.lock: the newest allowed version of every dependency
+	$(LOWEST)/uv lock --upgrade
+
+generate: setup  ## write what follows from the settings, methods and forms: tools/generate.py
+	$(BIN)/python tools/generate.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -86,5 +109,5 @@ bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench
 
 clean:  ## remove what make made
-	rm -rf .venv .venv-docs site demo-release target logs
+	rm -rf .venv .venv-docs .venv-lowest site demo-release target logs
 	find . -name '__pycache__' -type d -prune -exec rm -rf {} +

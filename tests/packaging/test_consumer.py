@@ -1,22 +1,22 @@
-"""kgather as a package in a user's own dbt project (tests/consumer), installed from its wheel."""
+"""kgather as a user has it: installed from the wheel that its sdist makes, and in a dbt project of the user's own."""
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from zipfile import ZipFile
 
 import duckdb
 import pytest
 
-from kgather._dbt_package import dbt_path
+from kgather._scaffold import write_project
 
-ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
 CONSUMER = ROOT / "tests" / "consumer"
 
 # Several dbt commands in one process: starting dbt takes longer than most of what it does here.
@@ -76,22 +76,11 @@ class Shop:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
+    def kgather(self, *arguments: str) -> str:
+        return self.run(str(self.site / "bin" / "kgather"), *arguments)
+
     def dbt(self, *arguments: str) -> str:
         return self.run(str(Path(sys.executable).with_name("dbt")), "--no-version-check", "--no-use-colors", *arguments)
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
-    return next(folder.glob("kgather-*.whl"))
-
-
-@pytest.fixture(scope="module")
-def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    pip("install", "--target", str(folder), str(wheel))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +96,12 @@ def shop(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What dbt sees of a checkout of kgather itself."""
-    folder = tmp_path_factory.mktemp("checkout")
-    shutil.copytree(dbt_path(), folder / "src" / "kgather" / "dbt")
-    for name in ("dbt_project.yml", "profiles.yml"):
-        shutil.copy(ROOT / name, folder)
+def from_git(without_links: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose package is kgather's git repository: dbt then reads the dbt_project.yml at its root."""
+    folder = tmp_path_factory.mktemp("from_git") / "project"
+    write_project(folder, k=4)
+    package = {"git": without_links.as_uri(), "revision": "main"}
+    (folder / "packages.yml").write_text(json.dumps({"packages": [package]}), encoding="utf-8")
     return folder
 
 
@@ -120,34 +109,34 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def started(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project that `kgather init` writes."""
     folder = tmp_path_factory.mktemp("init") / "project"
-    shop.run(sys.executable, "-c", "from kgather._cli import main; main()", "init", str(folder), "--k", "4")
+    shop.kgather("init", str(folder), "--k", "4")
     return folder
 
 
 @pytest.fixture(scope="module")
-def outcomes(shop: Shop, checkout: Path, started: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    def with_vars(**variables: object) -> tuple[str, Sequence[str]]:
-        return str(shop.folder), ["build", "--vars", json.dumps(variables)]
+def outcomes(
+    shop: Shop, without_links: Path, started: Path, from_git: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Outcome]:
+    def with_vars(*options: str, own: dict[str, object] | None = None, **settings: object) -> tuple[str, Sequence[str]]:
+        """Build with settings of kgather's, and with vars of the project's own, which may have the same names."""
+        prefixed = {f"kgather_{name}": value for name, value in settings.items()}
+        return str(shop.folder), ["build", *options, "--vars", json.dumps((own or {}) | prefixed)]
 
     commands = {
         "test": (str(shop.folder), ["test"]),
-        "k_too_large": with_vars(k=50, wanted_l=6, wanted_t=0.7),
+        "k_too_large": with_vars(k=50, own={"k": 50, "wanted_l": 6, "wanted_t": 0.7}),
         "no_ratings": with_vars(ratings=None),
         "wrong_values": with_vars(k=0, method="nonsense", scale=[5, 1]),
-        "text_items": (
-            str(shop.folder),
-            ["build", "--target", "with_plugin", "--vars", json.dumps({"item_id_type": "varchar"})],
-        ),
+        "text_items": with_vars("--target", "with_plugin", item_id_type="varchar", own={"item_id_type": "varchar"}),
         "contradictions": with_vars(
             method="bokg", generalize="dgh", hierarchy=[[[0, 2], [2, 5]], [[0, 5]]], personal_columns=["age"]
         ),
-        "customized": (
-            str(shop.folder),
-            ["build", "--target", "customized", "--vars", json.dumps(CUSTOMIZED)],
-        ),
-        "checkout": (str(checkout), ["build"]),
+        "customized": with_vars("--target", "customized", **CUSTOMIZED),
+        "checkout": (str(without_links), ["build"]),
         "init_deps": (str(started), ["deps"]),
         "init_build": (str(started), ["build"]),
+        "git_deps": (str(from_git), ["deps"]),
+        "git_build": (str(from_git), ["build"]),
     }
     output = tmp_path_factory.mktemp("output")
     told = json.loads(shop.run(sys.executable, "-c", RUNNER, json.dumps(commands), str(output)).splitlines()[-1])
@@ -155,27 +144,9 @@ def outcomes(shop: Shop, checkout: Path, started: Path, tmp_path_factory: pytest
     return {name: Outcome(ok, (output / f"{name}.txt").read_text()) for name, ok in told["outcomes"].items()}
 
 
-def pip(command: str, *arguments: str) -> None:
-    call = [sys.executable, "-m", "pip", command, "--quiet", "--no-deps", "--no-index", *arguments]
-    subprocess.run(call, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
-
-
 def query(database: Path, sql: str) -> list[tuple[object, ...]]:
     with duckdb.connect(database, read_only=True) as con:
         return con.execute(sql).fetchall()
-
-
-def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
-    with ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    source = dbt_path().parent
-    for kind in ("*.py", "*.sql", "*.yml"):
-        assert {f"kgather/{file.relative_to(source)}" for file in source.rglob(kind)} <= names
-    assert {"kgather/dbt/dbt_project.yml", "kgather/py.typed"} <= names
-    unwanted = re.compile(r"(^|/)(tests?|examples?|data|docs|benchmarks|fixtures|target|logs|__pycache__)/")
-    inside = {name.removeprefix("kgather/dbt/sql/tests/") for name in names}  # the package's generic tests
-    assert not [name for name in inside if unwanted.search(name)]
-    assert not [name for name in names if name.endswith((".csv", ".duckdb", ".pyc", ".parquet"))]
 
 
 def test_the_wheel_alone_can_be_imported(shop: Shop) -> None:
@@ -361,3 +332,41 @@ def test_the_project_to_start_from_builds(started: Path, outcomes: dict[str, Out
     assert outcomes["init_build"].success, outcomes["init_build"].output
     assert query(started / "release.duckdb", "select bool_and(passed) from kgather__audit") == [(True,)]
     assert query(started / "release.duckdb", "select min(group_size) >= 4 from kgather__groups") == [(True,)]
+
+
+def test_the_git_repository_is_a_package_too(from_git: Path, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["git_deps"].success, outcomes["git_deps"].output
+    assert outcomes["git_build"].success, outcomes["git_build"].output
+    assert query(from_git / "release.duckdb", "select bool_and(passed) from kgather__audit") == [(True,)]
+
+
+@pytest.fixture(scope="module")
+def published(shop: Shop, sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the installed command publishes of the sample."""
+    release = tmp_path_factory.mktemp("published") / "release"
+    shop.kgather("publish", str(sample), "--k", "5", "--out", str(release))
+    return release
+
+
+def test_the_installed_command_publishes(published: Path) -> None:
+    assert query(published / "release.duckdb", "select bool_and(passed) from kgather__audit") == [(True,)]
+    assert (published / "report.html").stat().st_size > 10_000
+
+
+def test_the_installed_command_verifies(shop: Shop, published: Path) -> None:
+    shop.kgather("verify", str(published), "--k", "5")
+    with pytest.raises(AssertionError):
+        shop.kgather("verify", str(published), "--k", "500")
+
+
+def test_the_installed_functions_load(shop: Shop) -> None:
+    code = (
+        "import duckdb, kgather; con = duckdb.connect(); kgather.load(con);"
+        "print(kgather.__file__);"
+        "print(*(row[0] for row in con.execute('select distinct function_name from duckdb_functions() "
+        "where function_name in (?, ?, ?) order by 1', ['kg_gather', 'kg_homogenize', 'kg_preferences']).fetchall()))"
+    )
+    assert shop.run(sys.executable, "-c", code).splitlines() == [
+        str(shop.site / "kgather" / "__init__.py"),
+        "kg_gather kg_homogenize kg_preferences",
+    ]
