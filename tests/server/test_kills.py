@@ -12,6 +12,8 @@ import pytest
 from kills import KEY, Killing, audited
 from server_process import Server
 
+pytestmark = pytest.mark.long
+
 KILLS = int(os.environ.get("KGATHER_KILLS", "5"))
 
 

@@ -19,6 +19,8 @@ from test_serve import metric
 
 from kgather._guard.ledger import Ledger
 
+pytestmark = pytest.mark.long
+
 GOOD = (
     "SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= 3",
     "SELECT city, COUNT(*) AS n FROM ratings_wide GROUP BY city ORDER BY city",

@@ -14,7 +14,7 @@ from kgather._dbt_package import dbt_path
 from kgather.udfs.preferences.als import AlsOptions
 from kgather.udfs.preferences.funk import FunkOptions
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _BLOCK = re.compile(r"^```(sql|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _SIGNATURE = re.compile(r"create or replace macro (\w+\(.*?\)) as\b", re.DOTALL)
