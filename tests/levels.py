@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item):  # noqa: ANN201
+def pytest_runtest_protocol(item: pytest.Item):
     if item.get_closest_marker("slow") or item.get_closest_marker("long"):
         return (yield)
     dbt = sys.modules.get("dbt.cli.main")

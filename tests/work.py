@@ -5,7 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 
 
-def calls(run: Callable[[], object]) -> int:
+def count_calls(run: Callable[[], object]) -> int:
     """How many functions are called, Python's own and others, in this thread."""
     count = 0
 

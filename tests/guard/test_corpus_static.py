@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from guard_data import Ask
-from work import calls
+from work import count_calls
 
 from kgather._guard.plan import Local, Plan
 from kgather._guard.refused import Refused
@@ -63,7 +63,9 @@ def test_other_spelling_same_verdict(ask: Ask, corpus: list[dict[str, Any]]) -> 
 
 def test_quick(ask: Ask, corpus: list[dict[str, Any]]) -> None:
     """A call takes about a microsecond: nothing is quadratic in the text."""
-    work = [calls(lambda entry=entry, sql=sql: outcome(ask, entry, sql)) for entry in corpus for sql in steps(entry)]
+    work = [
+        count_calls(lambda entry=entry, sql=sql: outcome(ask, entry, sql)) for entry in corpus for sql in steps(entry)
+    ]
     assert statistics.median(work) < 20_000
     assert max(work) < 200_000
 

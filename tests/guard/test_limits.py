@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 from guard_data import Ask
-from work import calls
+from work import count_calls
 
 from kgather._guard.plan import Local, Plan
 from kgather._guard.refused import PARAMETERS, TOO_COMPLEX, Refused, Rule
@@ -93,7 +93,7 @@ def test_ends_quickly(ask: Ask, name: str) -> None:
         caught.append(told.value)
 
     # A few seconds: nothing here is quadratic in the text.
-    assert calls(refused) < 10_000_000
+    assert count_calls(refused) < 10_000_000
     assert caught[0].static
     assert len(str(caught[0])) < 300
 

@@ -14,7 +14,7 @@ import pytest
 from guard_files import truth, write_files
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from work import calls
+from work import count_calls
 
 from kgather._errors import InputError
 from kgather._guard.deadline import LIMITS_MESSAGE, Deadline
@@ -226,7 +226,7 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_what_is_large_ends_quickly(guard: Guard, name: str) -> None:
     said: list[str] = []
-    assert calls(lambda: said.append(reason(guard, LARGE[name]))) < 10_000_000
+    assert count_calls(lambda: said.append(reason(guard, LARGE[name]))) < 10_000_000
     assert len(said[0]) < 2_000
 
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+from duck import insert
 import duckdb
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_on_any_ratings(con, data: st.DataObject) -> None:
     pairs = sorted(data.draw(st.sets(pair, min_size=1, max_size=60)))
     popular, noise = data.draw(st.integers(1, 12)), data.draw(st.sampled_from([0, 0.3, 5]))
     con.execute("create or replace table r (user_id integer, item_id integer, rating double)")
-    con.executemany("insert into r values (?, ?, 3)", pairs)
+    insert(con, "r", [(*pair, 3) for pair in pairs])
     con.execute("create or replace table g as select i as user_id, i // 4 as group_id from range(12) as t (i)")
     con.execute("create or replace table i as select distinct item_id from r")
     found = shown(con, f"{popular}, {noise}", "r g i")
