@@ -36,8 +36,8 @@ test-long: setup  ## run the long tests: clients of others, real ratings, many l
 test-explore: setup  ## look for examples that break a property, other ones each time; those found are kept
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis
 
-coverage: setup  ## measure which lines, and of the guard which branches, the fast and slow tests reach
-	$(BIN)/python tests/coverage.py
+coverage: setup  ## measure which lines and branches of each package the tests reach, and hold them to a floor
+	$(BIN)/python tests/measure_coverage.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from kgather._cli import main
 
@@ -143,29 +143,32 @@ def test_target_that_cannot_be(called: Called, sample: Path, tmp_path: Path, tar
     assert (tmp_path / "file").read_text() == "here first"
 
 
-def started(sample: Path, folder: Path) -> subprocess.Popen:
-    """A publication that is well under way: its working database exists."""
+def started(sample: Path, folder: Path, finished: int = 0) -> subprocess.Popen:
+    """A publication that is well under way: its working database exists, and so many models and tests are finished."""
     process = subprocess.Popen(
         [*KGATHER, "publish", str(sample), "--k", "5", "--out", str(folder / "release")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(folder.glob(".kgather-*/work.duckdb")):
+
+    def under_way() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+        if not list(folder.glob(".kgather-*/work.duckdb")):
+            return False
+        journals = [file.read_text() for file in folder.glob(".kgather-*/journal")]
+        return sum(journal.count("\n") for journal in journals) >= finished
+
+    until(under_way)
     return process
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "later"), [(signal.SIGINT, 0.0), (signal.SIGINT, 2.5), (signal.SIGTERM, 2.5)])
-def test_stopped_by_a_signal(sample: Path, tmp_path: Path, number: signal.Signals, later: float) -> None:
-    process = started(sample, tmp_path)
-    time.sleep(later)
+@pytest.mark.parametrize(("number", "finished"), [(signal.SIGINT, 0), (signal.SIGINT, 9), (signal.SIGTERM, 9)])
+def test_stopped_by_a_signal(sample: Path, tmp_path: Path, number: signal.Signals, finished: int) -> None:
+    process = started(sample, tmp_path, finished)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 130, said
     assert "nothing was written" in said
     assert "Traceback" not in said

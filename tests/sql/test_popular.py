@@ -17,9 +17,7 @@ N = 40_000  # groups of one item each
 @pytest.fixture(scope="module")
 def con() -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
-    # One thread and one seed: the same draws each time.
     con.execute("set threads = 1")
-    con.execute("select setseed(0.17)")
     create_macros(con, "kg_popular")
     # Group 10: three raters of a, two of b, one of c. Group 20: two raters of d; a null is no rating.
     con.execute("""
@@ -33,6 +31,12 @@ def con() -> duckdb.DuckDBPyConnection:
         create table items as select distinct item_id from ratings
     """)
     return con
+
+
+@pytest.fixture(autouse=True)
+def _seeded(con: duckdb.DuckDBPyConnection) -> None:
+    """One thread and one seed for each test: the same draws each time, whatever ran before."""
+    con.execute("select setseed(0.17)")
 
 
 def shown(con: duckdb.DuckDBPyConnection, arguments: str, tables: str = "ratings groups items") -> set[tuple]:
