@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from dbt_common.tests import enable_test_caching
 from hypothesis import settings as hypothesis_settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 from releases import Releases
 
 from kgather._publishing.publish import Published
@@ -22,7 +23,13 @@ enable_test_caching()
 # The same examples each time, so that no run fails by chance; `make test-explore` looks for others and keeps those that
 # fail. Neither bounds the time of an example: machines are busy.
 hypothesis_settings.register_profile("fixed", derandomize=True, database=None, print_blob=True, deadline=None)
-hypothesis_settings.register_profile("explore", derandomize=False, print_blob=True, deadline=None)
+hypothesis_settings.register_profile(
+    "explore",
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
+    print_blob=True,
+    deadline=None,
+)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
