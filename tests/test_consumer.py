@@ -14,6 +14,8 @@ from zipfile import ZipFile
 import duckdb
 import pytest
 
+from kgather._dbt_package import dbt_path
+
 ROOT = Path(__file__).parent.parent
 CONSUMER = ROOT / "tests" / "consumer"
 
@@ -108,8 +110,7 @@ def shop(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Shop:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What dbt sees of a checkout of kgather itself."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("models", "sql"):
-        shutil.copytree(ROOT / name, folder / name)
+    shutil.copytree(dbt_path(), folder / "src" / "kgather" / "dbt")
     for name in ("dbt_project.yml", "profiles.yml"):
         shutil.copy(ROOT / name, folder)
     return folder
@@ -167,10 +168,9 @@ def query(database: Path, sql: str) -> list[tuple[object, ...]]:
 def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for folder in ("models", "sql"):
-        for file in (ROOT / folder).rglob("*.*"):
-            assert f"kgather/dbt/{file.relative_to(ROOT)}" in names
-    assert {f"kgather/udfs/{file.name}" for file in (ROOT / "udfs").glob("*.py")} <= names
+    source = dbt_path().parent
+    for kind in ("*.py", "*.sql", "*.yml"):
+        assert {f"kgather/{file.relative_to(source)}" for file in source.rglob(kind)} <= names
     assert {"kgather/dbt/dbt_project.yml", "kgather/py.typed"} <= names
     unwanted = re.compile(r"(^|/)(tests?|examples?|data|docs|benchmarks|fixtures|target|logs|__pycache__)/")
     inside = {name.removeprefix("kgather/dbt/sql/tests/") for name in names}  # the package's generic tests

@@ -20,7 +20,7 @@ sys.modules["scipy"] = None  # as if it were not installed
 
 MADE_UP = """
 import numpy as np, pyarrow as pa
-from kgather.udfs import matrix
+from kgather.udfs.ratings import matrix
 
 rng = np.random.default_rng(0)
 users, items = np.nonzero(rng.random((60, 40)) < 0.4)
@@ -35,23 +35,24 @@ ratings = matrix.RatingMatrix.from_batches([batch], 60, 40)
 DEFAULT_PATH = """
 import json
 from numba.core import event
-from kgather.udfs import (
-    als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
-    metric, preferences, refine, refine_chains, refine_near, refine_reshape, reordering, selection, vectors,
-)
+from kgather.udfs._shared import hashing, reordering, selection, vectors
+from kgather.udfs.gathering import _bisection, _mdav_blocks, bkg, blocks, bounded_t_means, mdav
+from kgather.udfs.preferences import _gram, als, filled, funk, learning, metric, model
+from kgather.udfs.ratings import held_out, matrix
+from kgather.udfs.refining import _chains, _near, _reshape, refine
 
 misses = lambda: {
     f"{module.__name__}.{name}": sum(kernel.stats.cache_misses.values())
     for module in (
-        als, bisection, bkg, blocks, bounded_t_means, filled, funk, gram, hashing, holdout, matrix, mdav, mdav_blocks,
-        metric, refine, refine_chains, refine_near, refine_reshape, reordering, selection, vectors,
+        als, _bisection, bkg, blocks, bounded_t_means, filled, funk, _gram, hashing, held_out, matrix, mdav,
+        _mdav_blocks, metric, refine, _chains, _near, _reshape, reordering, selection, vectors,
     )
     for name, kernel in vars(module).items()
     if hasattr(kernel, "stats") and sum(kernel.stats.cache_misses.values())
 }
 for solver in ("als", "funk"):
-    learnt = preferences.learn(ratings, solver=solver, threads=2)
-    learnt = preferences.from_table(preferences.to_table(learnt))
+    learnt = learning.learn(ratings, solver=solver, threads=2)
+    learnt = model.from_table(model.to_table(learnt))
     users = metric.comparison_vectors(learnt)
     bounded_t_means.gather(users, 5)
     for rows in (users, filled.filled_scores(ratings, fill=3.0)):
@@ -75,14 +76,16 @@ def test_a_second_process_compiles_nothing() -> None:
 
 
 AHEAD = """
-from kgather.udfs import bkg, metric, preferences, refine
+from kgather.udfs.gathering import bkg
+from kgather.udfs.preferences import learning, metric, model
+from kgather.udfs.refining import refine
 
 refine.compile_all()
 assert refine.compiled()
 kernels = [value for value in vars(refine).values() if hasattr(value, "signatures")]
 known = [len(kernel.signatures) for kernel in kernels]
-learnt = preferences.learn(ratings, threads=2)
-learnt = preferences.from_table(preferences.to_table(learnt))
+learnt = learning.learn(ratings, threads=2)
+learnt = model.from_table(model.to_table(learnt))
 rows = metric.comparison_vectors(learnt, "prediction")
 refine.refine(rows, bkg.gather(rows, 5), np.full(60, 5, np.int32), threads=2)
 assert [len(kernel.signatures) for kernel in kernels] == known, "gathering calls them with other types"

@@ -10,6 +10,7 @@ import numpy as np
 
 from kgather._attacks.attacked import PIECE_BYTES, Attacked, in_threads
 from kgather._attacks.results import AttackResult
+from kgather._forms import forms
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs.attacking.known_ratings import order_users
 from kgather.udfs.attacking.rated_cells import (
@@ -49,7 +50,8 @@ def disclosure(attacked: Attacked, *, seed: int = 0, cells: int = _CELLS, thread
     )
     counts = np.zeros((len(items), FIELDS), dtype=np.int64)
     middle = (evidence.scale.low + evidence.scale.high) / 2
-    fill = middle if evidence.parameters.get("homogenize") == "microaggregated" else np.nan
+    form = forms().get(str(evidence.parameters.get("homogenize")))
+    fill = middle if form is not None and form.fills_with_median else np.nan
     sizes = np.ascontiguousarray(evidence.shown.sizes, dtype=np.int64)
     at_once = max(1, PIECE_BYTES // (8 * max(n, 1)))
     for first in range(0, len(items), at_once):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
+from kgather._forms import forms
 
 RANK = 11
 """Directions looked for in cells where the release does not tell how many there are."""
@@ -39,7 +40,8 @@ class Profiles:
 def rank_of(parameters: Mapping[str, Any]) -> int:
     """In how many directions the rows of a release differ, which its audit tells where cells are predicted."""
     rank = parameters.get("rank")
-    return int(rank) + 1 if parameters.get("homogenize") == "predicted" and rank else RANK
+    form = forms().get(str(parameters.get("homogenize")))
+    return int(rank) + 1 if form is not None and form.predicts and rank else RANK
 
 
 def profiles_of(shown: Candidates, rank: int = RANK) -> Profiles:

@@ -19,6 +19,7 @@ from kgather._dbt_package import dbt_path
 from kgather._errors import DISK_FULL, InputError, KgatherError, PromiseError
 from kgather._publishing import disk
 from kgather._publishing.runs import Journal
+from kgather._settings.project import PREFIX
 from kgather._sql_text import literal
 
 # How errors meant for people look in dbt's messages: raised by SQL models with error(), or inside Python models.
@@ -112,12 +113,13 @@ def build(
         "--log-level-file", "none",
         "--log-path", str(workspace.folder / "logs"),
     ]  # fmt: skip
+    given = {**variables, "release_database": "marts"}
     project = [
         "--project-dir", str(dbt_path()),
         "--profiles-dir", str(workspace.folder),
         "--target", "publish",
         "--target-path", str(workspace.folder / "target"),
-        "--vars", json.dumps({**variables, "release_database": "marts"}),
+        "--vars", json.dumps({PREFIX + name: value for name, value in given.items()}),
     ]  # fmt: skip
     finished = workspace.journal.finished()
     # dbt writes to standard output, where only results belong.

@@ -13,6 +13,7 @@ import duckdb
 from kgather._errors import InputError, KgatherError, PromiseError, StoppedError
 from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
+from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.publication import PublishSettings
@@ -107,7 +108,7 @@ def publish(
                 sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
                 audit = replace(audit, attacks=attacks, sweep=sweep)
             report("write", 0, 1)
-            finished = _write(workspace, audit, umask)
+            finished = _write(workspace, settings, audit, umask)
             kept = _keep(workspace, keep_work) if keep_work is not None else None
             put_in_place(finished, target, replace=force)
             report("write", 1, 1)
@@ -127,13 +128,8 @@ def _warnings(settings: PublishSettings) -> Iterator[str]:
     """What the user should know before any work."""
     if settings.k == 1:
         yield "k = 1 gives no anonymity: every user may stand alone in this release."
-    if settings.method == "gaussian_noise":
-        yield "Gaussian noise gives NO k-anonymity: every user has a row of one's own. Do not hand this out."
-    if settings.form == "interval":
-        yield (
-            f"members of a group still differ by up to {settings.epsilon:g} on every item: (k, epsilon)-anonymity, "
-            "which is weaker than k-anonymity."
-        )
+    if settings.of_form.warning:
+        yield settings.of_form.warning.format(epsilon=f"{settings.epsilon:g}")
     if settings.personal_columns:
         yield (
             f"personal attributes are shown as they are ({', '.join(settings.personal_columns)}): k-anonymity is that "
@@ -285,11 +281,13 @@ def _build(
     workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport, *, verbose: bool, report: Report
 ) -> None:
     workspace.write_profile()
-    variables = settings.dbt_vars() | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
+    variables = settings.model_dump(mode="json") | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
+    if settings.method not in built_in():
+        variables["method_facts"] = settings.of_method.facts
     pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))
 
 
-def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
+def _write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audit, umask: int) -> Path:
     """Write the release where nobody sees it, and check once more what was really written."""
     if not audit.passed:
         raise PromiseError(_failed(audit.checks))
@@ -298,7 +296,7 @@ def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
     with workspace.opened() as con:
         write_release(con, folder, audit)
     # Users who stand alone under noise were asked for.
-    k = 1 if audit.parameters["method"] == "gaussian_noise" else promised_size(folder)
+    k = promised_size(folder) if settings.of_method.anonymous else 1
     checks = verify_release(folder, k)
     if not all(check.passed for check in checks):
         raise PromiseError(_failed(checks))
@@ -311,7 +309,7 @@ def _write(workspace: pipeline.Workspace, audit: Audit, umask: int) -> Path:
 
 def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warnings: list[str]) -> PublishSettings:
     """Choose the low-rank form where all cells would be too many to write."""
-    if settings.form != "predicted" or settings.cells != "all":
+    if "low_rank" not in settings.of_form.cells or settings.of_form.bounded or settings.cells != "all":
         return settings
     users, items = con.sql(
         "select count(distinct user_id), count(distinct item_id) from loaded.ratings where problem is null"

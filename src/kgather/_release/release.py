@@ -12,7 +12,8 @@ import duckdb
 
 from kgather import __version__
 from kgather._errors import InputError
-from kgather._settings.methods import BY_LEVEL
+from kgather._forms import forms
+from kgather._methods import registered
 from kgather._sql_text import literal
 
 DATABASE = "release.duckdb"
@@ -58,27 +59,14 @@ create macro kg_rating(p_group, p_item) as (
 """
 
 
-_MODEL = (
-    "What a trained model carries over: predictions, and cells padded with them, come from item factors that all "
-    "users' ratings formed."
-)
 _FRAME = (
     "What the frame tells: every item that somebody rated is named, and a scale that was not declared ends at the "
     "lowest and the highest rating given."
 )
 _LEVELS = "Anonymity for users who asked for a level of 1: they may stand alone, with what they rated."
-_INTERVALS = (
-    "That members of a group look the same: in user_ratings they differ by up to epsilon, which is (k, epsilon)-"
-    "anonymity and weaker than k-anonymity."
-)
-_NOISE = "Any k-anonymity: under noise every user has a row of one's own. This release is for comparison only."
 _PERSONAL = (
     "Anonymity of the personal attributes: they are shown as they are, and a rare combination of them identifies by "
     "itself."
-)
-_CENTROIDS = (
-    "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled ratings "
-    "and the group's size give that rating."
 )
 _POPULAR = (
     "That which items a group shows tells nothing of its members: they are chosen by counts of raters with noise, and "
@@ -91,20 +79,18 @@ _COUNTED = (
 
 def not_promised(parameters: Mapping[str, Any]) -> list[str]:
     """What a release made with these parameters does not promise, in sentences."""
-    form = parameters.get("homogenize")
+    form = forms().get(str(parameters.get("homogenize")))
+    method = registered().get(str(parameters.get("method")))
     popular = str(parameters.get("cells")).startswith("popular")
     told = {
-        _MODEL: form in ("predicted", "padded", "pure"),
         _FRAME: True,
-        _LEVELS: parameters.get("method") in BY_LEVEL,
-        _INTERVALS: form == "interval",
-        _NOISE: form == "noise",
+        _LEVELS: method is not None and method.levels,
         _PERSONAL: bool(parameters.get("personal_columns")),
-        _CENTROIDS: form == "microaggregated",
         _POPULAR: popular and bool(parameters.get("popular_noise")),
         _COUNTED: popular and not parameters.get("popular_noise"),
     }
-    return [sentence for sentence, applies in told.items() if applies]
+    of_form = [form.not_promised] if form is not None and form.not_promised else []
+    return of_form + [sentence for sentence, applies in told.items() if applies]
 
 
 @dataclass(frozen=True)

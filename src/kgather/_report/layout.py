@@ -50,7 +50,7 @@ def filled(template: str, parts: Mapping[str, Any]) -> str:
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("kgather", "report"),
+        loader=PackageLoader("kgather", "_report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

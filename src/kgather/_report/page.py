@@ -7,6 +7,8 @@ the audit can get onto the page. The text is the same for the same data; plots a
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kgather._forms import forms
+from kgather._methods import registered
 from kgather._report import plots
 from kgather._report.layout import Figure, Kind, Table, Verdict, filled
 from kgather._report.sweep_page import loss_figures, measured_table, recommendation
@@ -171,10 +173,12 @@ def _verdict(said: Mapping[str, Any]) -> tuple[Verdict, list[str]]:
 def _meaning(said: Mapping[str, Any]) -> tuple[str, bool]:
     """What k means for a person in a release of this form, and whether it is anonymity at all."""
     parameters = said["parameters"]
-    k, form, method = parameters.get("k"), parameters.get("homogenize"), parameters.get("method")
-    if form == "noise" or method == "gaussian_noise":
-        return "Every person has a row of their own in this release: noise was added, but nobody is hidden.", False
-    if method in ("bokg", "customized"):
+    k = parameters.get("k")
+    form = forms().get(str(parameters.get("homogenize")))
+    method = registered().get(str(parameters.get("method")))
+    if form is not None and not form.anonymous:
+        return form.meaning, False
+    if method is not None and method.levels:
         return (
             "Every person is in a group at least as large as that person asked for. Who asked for 1 may stand alone.",
             True,
@@ -182,14 +186,11 @@ def _meaning(said: Mapping[str, Any]) -> tuple[str, bool]:
     if not isinstance(k, int) or k < 2:
         return "With k = 1 every person may stand alone in this release: there is no anonymity.", False
     others = "one other" if k == 2 else f"{k - 1:,} others"
-    if form == "interval":
-        return (
-            f"Each person is gathered with at least {others} (k = {k:,}) whose shown ratings differ by no more than "
-            f"{number(parameters.get('epsilon'))} on any item. That is weaker than looking the same: whoever knows "
-            "ratings more exactly than that may tell the members of a group apart.",
-            True,
-        )
-    what = "the columns that were generalized" if form == "none" else "all that the release shows of people"
+    if form is not None and form.meaning:
+        epsilon = number(parameters.get("epsilon"))
+        return form.meaning.format(others=others, k=f"{k:,}", epsilon=epsilon), True
+    generalized = form is not None and form.rows == "nobody"
+    what = "the columns that were generalized" if generalized else "all that the release shows of people"
     what += ", personal attributes aside," if parameters.get("personal_columns") else ","
     return (
         f"Nobody stands alone: in {what} each person looks exactly like at least {others} (k = {k:,}). Whoever "

@@ -13,10 +13,10 @@ from kgather._evaluation.evidence import Evidence
 from kgather._evaluation.metrics import Metric, described, measure, read_metrics
 from kgather._evaluation.recommenders import recommender_errors
 from kgather._loaders import LoadOptions
+from kgather._methods import registered
 from kgather._release.release import AUDIT, DATABASE
 from kgather._republishing.held_out import held_out
 from kgather._republishing.opening import open_evidence
-from kgather._settings.methods import BY_LEVEL
 from kgather._settings.publication import PublishSettings
 from kgather._sql_text import identifier, literal
 
@@ -125,7 +125,8 @@ def _recommenders(
     report: Report,
 ) -> tuple[Metric, ...]:
     parameters = {name: value for name, value in evidence.parameters.items() if name in PublishSettings.model_fields}
-    if parameters.get("method") in BY_LEVEL or parameters.get("sensitive_columns"):
+    method = registered().get(str(parameters.get("method")))
+    if (method is not None and method.levels) or parameters.get("sensitive_columns"):
         msg = (
             "the recommender test publishes a part of the ratings, and this release was made with users' attributes, "
             "which the original alone does not tell. Give --no-recommender."

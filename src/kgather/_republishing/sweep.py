@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from kgather import __version__
 from kgather._errors import InputError, PromiseError
 from kgather._loaders import LoadOptions
+from kgather._methods import method_named, registered
 from kgather._progress import Listener
 from kgather._publishing.publish import OtherSizes
-from kgather._settings.methods import BY_LEVEL, Method
 from kgather._settings.publication import PublishSettings
 
 HELD_OUT = 0.2
@@ -219,7 +219,7 @@ def _beats(row: SweepRow, other: SweepRow) -> bool:
 
 
 def _checked(methods: Sequence[str], ks: Sequence[int], assignments: Sequence[str]) -> dict[str, str]:
-    known = get_args(Method)
+    known = list(registered())
     unknown = [method for method in methods if method not in known]
     if unknown or not methods:
         given = ", ".join(unknown) or "nothing"
@@ -251,11 +251,12 @@ def _measured(
     from kgather._republishing.held_out import held_out
     from kgather._republishing.left_out import half_in
 
-    if method in BY_LEVEL:
+    record = method_named(method)
+    if record.levels:
         msg = f"method {method} needs the level that each user asks for, which a sweep does not read."
         raise InputError(msg)
     # Nothing is handed out, so that what is not anonymous may be compared.
-    compared = {"i_know_this_is_not_anonymous": True} if method == "gaussian_noise" else {}
+    compared = {} if record.anonymous else {"i_know_this_is_not_anonymous": True}
     options = {"method": method, "k": k, "seed": seed} | compared
     settings = PublishSettings.from_options(options, list(assignments))
     start = time.perf_counter()
@@ -334,7 +335,7 @@ def with_recommended(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
     Rows that could be: k is at least 2, the method is no noise, loss and risk were measured, and as many of the
     held-out ratings are covered as by any such row, but for one in a hundred.
     """
-    able = [place for place, row in enumerate(rows) if _placed(row) and row.k > 1 and row.method != "gaussian_noise"]
+    able = [place for place, row in enumerate(rows) if _placed(row) and row.k > 1 and _is_anonymous(row.method)]
     most = max((rows[place].covered or 0.0 for place in able), default=0.0)
     able = [place for place in able if (rows[place].covered or 0.0) >= most - _SAME_COVERAGE]
     if not able:
@@ -381,6 +382,10 @@ def _why(row: SweepRow, least: float, *, quiet: bool, others: int) -> str:
             f"{row.membership_by_chance or 0.0:.3f})"
         )
     return told + ". No release within that loss keeps all attacks down to chance."
+
+
+def _is_anonymous(method: str) -> bool:
+    return method not in registered() or method_named(method).anonymous
 
 
 def _number(value: float | None) -> float:

@@ -1,229 +1,459 @@
-"""What a publication is asked for: validated once, then handed to dbt as vars."""
+"""What a publication is asked for: the one schema of dbt's vars, the command line, docs/vars.md and the checks."""
 
 import re
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from kgather._errors import InputError
+from kgather._forms import Form, form_named, forms
+from kgather._methods import Method, built_in, method_named, registered
+from kgather._settings.fields import GATHERING, INPUT, RELEASE, SENSITIVE, USERS, setting
 from kgather._settings.hierarchy import Hierarchy
-from kgather._settings.methods import BY_LEVEL, METHOD_OPTIONS, ON_ARTIFACTS, REFINED, Method
+from kgather._settings.options import checked_options
+from kgather._settings.rules import contradictions
 from kgather._settings.validation import validated
-from kgather.udfs._shared.options import make_options
 
-_SOME = re.compile(r"(top|best|popular)[ :=]?([1-9][0-9]*)")
+CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$"
+_GENERALIZATIONS = Literal["auto", "ndgh", "dgh", "none"]
+_ItemId = int | str
 
 
 class PublishSettings(BaseModel):
-    """The vars of the dbt project that the command line sets, each with the project's own default."""
+    """What may be asked of any publication. Types are strict: true is not 1. null stands for the default."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=True)
 
-    user_attributes: str | None = None
-    personal_columns: list[str] = []
-    level_column: str | None = None
-    k: int = Field(ge=1, strict=True)
-    method: Method = "bkg"
-    method_options: dict[str, Any] = {}
-    solver: Literal["als", "funk", "none"] = "als"
-    solver_options: dict[str, Any] = {}
-    rank: int = Field(3, ge=1, le=500)
-    metric: Literal["prediction", "preference", "filled"] = "prediction"
-    fill: Literal["median", "prediction"] = "median"
-    bisection_tries: int = Field(10, ge=1)
-    refine: Literal["auto"] | bool = "auto"
-    block_size: int = Field(0, ge=0)
-    artifacts: int | list[int | str] = 10
-    epsilon: float = Field(1, ge=0, allow_inf_nan=False)
-    seed: int = Field(0, ge=0, lt=2**63)
-    threads: int = Field(0, ge=0)
-    sensitive_items: list[int | str] = []
-    sensitive_columns: list[str] = []
-    sensitive_diversity: Literal["distinct", "entropy", "recursive", "deviation"] = "distinct"
-    sensitive_l: float | None = Field(None, gt=0, allow_inf_nan=False)
-    sensitive_c: float | None = Field(None, gt=0, allow_inf_nan=False)
-    homogenize: Literal["auto", "predicted", "padded", "pure", "microaggregated", "interval", "noise", "none"] = "auto"
-    cells: str = "all"
-    popular_noise: float = Field(1, ge=0, allow_inf_nan=False)
-    single_rater: Literal["pad", "drop", "keep"] = "pad"
-    max_cells: int = Field(50_000_000, ge=1)
-    diversity_b: int = Field(1, ge=1, le=3)
-    diversity_l: int = Field(1, ge=1)
-    generalize: Literal["auto", "ndgh", "dgh", "none"] = "auto"
-    hierarchy: str | list[list[list[float]]] = "halves"
-    noise_sigma: float = Field(1, ge=0, allow_inf_nan=False)
-    noise_clip: bool = True
-    metrics: Literal["auto", "all", "none"] = "auto"
-    i_know_this_is_not_anonymous: bool = False
-    scale: tuple[float, float] | tuple[float, float, float] | None = None
-    not_rated: float | None = None
-    min_ratings: int = Field(1, ge=1)
-    max_rejected_share: float = Field(0.01, ge=0, le=1)
+    scale: Annotated[list[float], Field(min_length=2, max_length=3)] | None = setting(
+        None,
+        "The ratings' scale; inferred where not given. What is off it is rejected.",
+        docs="`[min, max]` or `[min, max, step]`; ratings off it are set aside.",
+        section=INPUT,
+        shown_default="inferred from the ratings",
+        option="--scale",
+        metavar="MIN,MAX[,STEP]",
+        values="[min, max] or [min, max, step], all numbers",
+        own_name=False,
+    )
+    not_rated: Annotated[float, Field(allow_inf_nan=False)] | None = setting(
+        None,
+        "A value that means 'not rated'.",
+        docs='A value that stands for "not rated", as 0 or 99. Such rows are set aside and count as no fault.',
+        section=INPUT,
+        option="--not-rated",
+        metavar="VALUE",
+    )
+    min_ratings: int = setting(
+        1,
+        "Set users with fewer aside.",
+        docs="Users with fewer ratings are set aside, which counts as no fault.",
+        section=INPUT,
+        option="--min-ratings",
+        metavar="N",
+        ge=1,
+    )
+    max_rejected_share: float = setting(
+        0.01,
+        "More rejected rows than this fail the run.",
+        docs="A larger share of rejected rows fails the run before any work.",
+        section=INPUT,
+        option="--max-rejected-share",
+        metavar="SHARE",
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+    )
+    user_attributes: str | None = setting(
+        None,
+        "The model that holds users' attributes.",
+        docs="The model that holds it: a column `user_id` and any others, one row a user.",
+        section=USERS,
+    )
+    personal_columns: list[str] = setting(
+        [],
+        "Shown as they are beside the generalized artifacts.",
+        docs="Of its columns, those that `kgather__generalized` shows, as they are.",
+        section=USERS,
+        shown_default="none",
+        option="--personal-columns",
+        metavar="A,B,...",
+        values="a list of texts, as [age, gender]",
+    )
+    level_column: str | None = setting(
+        None,
+        "The size of group each user asks for, with a method that takes levels.",
+        docs="Of its columns, the size of group that each user asks for (`bokg`, `customized`). Users without one ask "
+        "for k.",
+        section=USERS,
+        option="--level-column",
+        metavar="NAME",
+    )
+    k: int = setting(
+        ...,
+        "Users in the smallest group.",
+        section=GATHERING,
+        shown_default="none: must be set",
+        ge=1,
+        own_name=False,
+    )
+    method: str = setting(
+        "bkg",
+        "How users are gathered",
+        docs="How users are gathered. [One page for each method.](methods/README.md)",
+        section=GATHERING,
+        option="--method",
+        enum=list(built_in()),
+        own_name=False,
+    )
+    method_options: dict[str, Any] = setting(
+        {},
+        "Options of the method.",
+        docs="Options of the method, as `{rounds: 20}`; its page lists them.",
+        section=GATHERING,
+    )
+    solver: Literal["als", "funk", "none"] = setting(
+        "als",
+        "How preferences are learned.",
+        docs="How preferences are learned: `als`; `funk` (one factor at a time by gradient descent, as in the thesis); "
+        "`none`, where nothing needs them.",
+        section=GATHERING,
+        own_name=False,
+    )
+    solver_options: dict[str, Any] = setting(
+        {},
+        "Options of the solver.",
+        docs="Options of the solver, as `{epochs: 60}`; [choices.md](choices.md) lists them.",
+        section=GATHERING,
+        own_name=False,
+    )
+    rank: int = setting(
+        3,
+        "Factors of a preference.",
+        docs="Factors of a preference. More fit better and give away more: [why-predicted.md](why-predicted.md).",
+        section=GATHERING,
+        option="--rank",
+        ge=1,
+        le=500,
+        own_name=False,
+    )
+    metric: Literal["prediction", "preference", "filled"] = setting(
+        "prediction",
+        "What users are compared in.",
+        docs="In what users are compared: `prediction`, `preference` (the factors alone, as in the thesis) or `filled` "
+        "(all ratings, filled and z-scored by item; up to `max_cells` cells of users x items).",
+        section=GATHERING,
+        option="--metric",
+        own_name=False,
+    )
+    fill: Literal["median", "prediction"] = setting(
+        "median",
+        "What stands where a user has not rated.",
+        docs="What stands where a user has not rated, in `filled`, `microaggregated` and `noise`: `median` (the middle "
+        "of the scale) or `prediction`.",
+        section=GATHERING,
+        own_name=False,
+    )
+    bisection_tries: int = setting(
+        10,
+        "Bisections tried at each split.",
+        docs="Bisections tried at each split of BKG and its kin; the best is kept.",
+        section=GATHERING,
+        ge=1,
+    )
+    refine: Literal["auto"] | bool = setting(
+        "auto",
+        "Lower the loss of the groups (default: where it pays).",
+        docs="Move and exchange users between near groups while the loss falls: `true`, `false` (the method bare), or "
+        "`auto`: with `bkg`, `customized`, `bounded_t_means` and `mdav`; above 20,000 users one pass. See "
+        "[refine](methods/refine.md).",
+        section=GATHERING,
+        option="--refine/--no-refine",
+        values="auto, true or false",
+        own_name=False,
+    )
+    block_size: int = setting(
+        0,
+        "Gather in blocks of so many users; 0: all at once.",
+        docs="Gather in blocks of so many near users, in parallel (`bkg`, `bounded_t_means`, `mdav`); 0: all at once.",
+        section=GATHERING,
+        ge=0,
+        own_name=False,
+    )
+    artifacts: Annotated[int, Field(ge=1)] | Annotated[list[_ItemId], Field(min_length=1)] = setting(
+        10,
+        "Columns of the artifact table: the N most rated items, or these.",
+        docs="Columns of the artifact table: the N most rated items, or a list of item ids.",
+        section=GATHERING,
+        option="--artifacts",
+        metavar="N|A,B,...",
+        values="the number of items to take, as 10, or a list of item ids",
+        own_name=False,
+    )
+    epsilon: float = setting(
+        1,
+        "How far ratings of an item may differ in a group.",
+        docs="How far two ratings of one item may differ in a group (`method: epsilon`, `homogenize: interval`).",
+        section=GATHERING,
+        option="--epsilon",
+        ge=0,
+        allow_inf_nan=False,
+        own_name=False,
+    )
+    seed: int = setting(
+        0,
+        "Same input, seed and version: the same groups.",
+        docs="Same input, seed and version: the same groups (under other random names).",
+        section=GATHERING,
+        option="--seed",
+        ge=0,
+        lt=2**63,
+        values="a whole number of at least 0 and less than 2^63",
+        own_name=False,
+    )
+    threads: int = setting(
+        0,
+        "Threads of the kernels; 0: all cores.",
+        docs="Threads of the kernels; 0: all cores. The result is the same for any number.",
+        section=GATHERING,
+        ge=0,
+        own_name=False,
+    )
+    sensitive_items: list[_ItemId] = setting(
+        [],
+        "Items whose ratings are sensitive.",
+        section=SENSITIVE,
+        shown_default="none",
+        values="a list of item ids",
+    )
+    sensitive_columns: list[str] = setting(
+        [],
+        "Columns of the users' attributes that are sensitive.",
+        docs="Columns of `user_attributes` that are sensitive.",
+        section=SENSITIVE,
+        shown_default="none",
+        values="a list of texts, as [age, gender]",
+    )
+    sensitive_diversity: Literal["distinct", "entropy", "recursive", "deviation"] = setting(
+        "distinct",
+        "The measure of diversity.",
+        docs="The measure: `distinct`, `entropy`, `recursive`, or `deviation` (of (k, epsilon, l)-anonymity). See "
+        "[diversity.md](diversity.md).",
+        section=SENSITIVE,
+    )
+    sensitive_l: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = setting(
+        None,
+        "Its l. Groups are merged until each has it.",
+        section=SENSITIVE,
+        shown_default="none: nothing is asked for",
+    )
+    sensitive_c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = setting(
+        None, "The c of recursive (c, l)-diversity.", section=SENSITIVE
+    )
+    homogenize: str = setting(
+        "auto",
+        "What the release shows of a group; auto: what goes with the method",
+        docs="What the release shows of a group: `auto` (what goes with the method, else `predicted`), "
+        + "; ".join(f"`{form.name}` ({form.text})" for form in forms().values())
+        + ". See [choices.md](choices.md).",
+        section=RELEASE,
+        option="--homogenize",
+        enum=["auto", *forms()],
+    )
+    cells: str = setting(
+        "all",
+        "all, rated, 'top N', 'best N', 'popular N' or low_rank.",
+        docs="Which cells of groups x items are shown: `all`, `rated` (some member rated), `top N` (the most rated "
+        "items), `best N` (of each group the N items that are predicted highest; with `predicted` and `padded`), "
+        "`popular N` (of each group the N items that most members rated, by counts with noise; with `predicted` and "
+        "`padded`), or `low_rank` (vectors instead of cells).",
+        section=RELEASE,
+        option="--cells",
+        values="all, rated, low_rank, top N, best N or popular N (as top 100)",
+        pattern=CELLS_PATTERN,
+        own_name=False,
+    )
+    popular_noise: float = setting(
+        1,
+        "Scale of the noise in the counts of cells popular N.",
+        docs="Of `cells: popular N`: scale of the Laplace noise in the counts of raters, in raters. One member's "
+        "rating changes the odds of what is shown by a factor of at most exp(1 / `popular_noise`); 0: no noise, and a "
+        "single rating may decide. The draws come from the database's generator, which the operating system seeds, "
+        "and not from `seed`: whoever knew them could take them off. So the same input gives the same groups and other "
+        "cells, and such a release is attacked, measured and proven with its working database (`--keep-work`) only.",
+        section=RELEASE,
+        ge=0,
+        allow_inf_nan=False,
+    )
+    single_rater: Literal["pad", "drop", "keep"] = setting(
+        "pad",
+        "With pure, a cell with one rater.",
+        docs="With `pure`, what becomes of a cell with one rater, which would show that person's rating: `pad`, `drop` "
+        "or `keep`.",
+        section=RELEASE,
+        option="--single-rater",
+    )
+    max_cells: int = setting(
+        50_000_000,
+        "More cells than this are not written.",
+        docs="Of `all`, `top N`, `best N` and `popular N`: more cells than this are not written. The command line then "
+        "chooses `low_rank` by itself where it can; otherwise the run fails early and says so. What members rated "
+        "(`pure`, `cells: rated`) is never more than the ratings, and is not limited.",
+        section=RELEASE,
+        ge=1,
+        own_name=False,
+    )
+    diversity_b: int = setting(
+        1,
+        "Every set of b items that some user rated is shown ...",
+        docs="(b, l)-diversity: cells are added until every set of b items (1 to 3) that some user rated is shown by "
+        "at least `diversity_l` groups. See [diversity.md](diversity.md).",
+        section=RELEASE,
+        ge=1,
+        le=3,
+    )
+    diversity_l: int = setting(
+        1,
+        "... in at least l groups; 1: off.",
+        docs="The l of (b, l)-diversity; 1: nothing is asked for.",
+        section=RELEASE,
+        ge=1,
+    )
+    generalize: _GENERALIZATIONS = setting(
+        "auto",
+        "The generalized artifact table: by the method, as sets, as ranges, or none.",
+        docs="The generalized artifact table: `ndgh` (sets of values), `dgh` (ranges of a hierarchy), `none`. `auto`: "
+        "`ndgh` with methods that gather on the artifact table, else `none`. See "
+        "[generalization.md](generalization.md).",
+        section=RELEASE,
+        option="--generalize",
+        own_name=False,
+    )
+    hierarchy: Literal["halves", "binary"] | list[list[list[float]]] = setting(
+        "halves",
+        "The ranges of dgh.",
+        docs="Of `dgh`: `halves` ({0-2}, {3-5}, {0-5}), `binary` (the scale halved again and again), or levels of "
+        "ranges, as `[[[0, 2], [3, 5]], [[0, 5]]]`.",
+        section=RELEASE,
+        values="halves, binary or levels of [low, high], the finest first",
+        own_name=False,
+    )
+    noise_sigma: float = setting(
+        1,
+        "Standard deviation of Gaussian noise, in that of each item.",
+        docs="Of `gaussian_noise`: the noise's standard deviation, in that of each item.",
+        section=RELEASE,
+        ge=0,
+        allow_inf_nan=False,
+    )
+    noise_clip: bool = setting(
+        True,
+        "Clip Gaussian noise to the scale.",
+        docs="Of `gaussian_noise`: whether ratings under noise are clipped to the scale.",
+        section=RELEASE,
+    )
+    metrics: Literal["auto", "all", "none"] = setting(
+        "auto",
+        "What kgather__metrics measures.",
+        docs="What `kgather__metrics` measures: `all`, `none`, or `auto`: above 20 million ratings what the classes "
+        "tell, else all. See [metrics.md](metrics.md).",
+        section=RELEASE,
+        own_name=False,
+    )
+    i_know_this_is_not_anonymous: bool = setting(
+        False,
+        "Asked for by gaussian_noise, which gives no k-anonymity.",
+        docs="Must be true for `gaussian_noise`.",
+        section=RELEASE,
+        option="--i-know-this-is-not-anonymous",
+    )
+
+    @property
+    def of_method(self) -> Method:
+        """The record of the method."""
+        return method_named(self.method)
+
+    @property
+    def of_form(self) -> Form:
+        """The record of the form."""
+        return form_named(self.form)
 
     @property
     def refines(self) -> bool:
         """Whether groups are refined."""
-        return self.refine is True or (self.refine == "auto" and self.method in REFINED)
+        return self.refine is True or (self.refine == "auto" and self.of_method.refines)
 
     @property
     def form(self) -> str:
-        """What `homogenize` stands for, where it is auto: see sql/hooks/choices.sql."""
-        if self.homogenize != "auto":
-            return self.homogenize
-        if self.method in ON_ARTIFACTS:
-            return "none"
-        return {"epsilon": "interval", "gaussian_noise": "noise"}.get(self.method, "predicted")
+        """What `homogenize` stands for, where it is auto."""
+        return self.of_method.form if self.homogenize == "auto" else self.homogenize
 
     @property
     def generalization(self) -> str:
         """What `generalize` stands for, where it is auto."""
-        if self.generalize != "auto":
-            return self.generalize
-        return "ndgh" if self.method in ON_ARTIFACTS else "none"
+        return self.of_method.generalization if self.generalize == "auto" else self.generalize
+
+    @property
+    def cells_kind(self) -> str:
+        """What cells says, without its number."""
+        return re.split(r"[^a-z_]", self.cells)[0]
+
+    @property
+    def options(self) -> Any:
+        """The checked options of the method."""
+        return checked_options(self.of_method.options, self.method_options, f"method {self.method}")
+
+    @field_validator("method")
+    @classmethod
+    def _method(cls, value: str) -> str:
+        if value not in registered():
+            msg = "no such method"
+            raise ValueError(msg)
+        return value
+
+    @field_validator("homogenize")
+    @classmethod
+    def _homogenize(cls, value: str) -> str:
+        if value not in ("auto", *forms()):
+            msg = "no such form"
+            raise ValueError(msg)
+        return value
 
     @field_validator("cells")
     @classmethod
     def _cells(cls, value: str) -> str:
-        some = _SOME.fullmatch(value.strip().lower())
-        if some:
-            return f"{some[1]} {some[2]}"
-        if value not in ("all", "rated", "low_rank"):
-            msg = "is all, rated, low_rank, top N, best N or popular N (as 'top 100')"
-            raise ValueError(msg)
-        return value
-
-    @field_validator("scale")
-    @classmethod
-    def _scale(cls, value: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if value is not None and not value[0] < value[1]:
-            msg = "is MIN,MAX[,STEP] with MIN less than MAX"
-            raise ValueError(msg)
-        if value is not None and len(value) == 3 and not 0 < value[2] <= value[1] - value[0]:
-            msg = "has a STEP that is more than 0 and fits between MIN and MAX"
-            raise ValueError(msg)
-        return value
-
-    @field_validator("artifacts")
-    @classmethod
-    def _artifacts(cls, value: int | list[int | str]) -> int | list[int | str]:
-        if isinstance(value, bool) or value == [] or (isinstance(value, int) and value < 1):
-            msg = "is the number of items to take, as 10, or a list of item ids"
-            raise ValueError(msg)
-        return value
+        some = re.fullmatch(r"(top|best|popular)[ :=]?([0-9]+)", value.lower())
+        return f"{some[1]} {some[2]}" if some else value
 
     @model_validator(mode="after")
     def _fits_together(self) -> "PublishSettings":
-        make_options(METHOD_OPTIONS[self.method], self.method_options, self.method)
-        if self.generalization == "dgh":
-            Hierarchy.parse(self.hierarchy, *(self.scale or ()))
-        for wrong, told in self._contradictions():
-            if wrong:
-                raise ValueError(told)
-        return self
+        said = contradictions(self._names())
+        if not said:
+            _ = self.options
+            if self.generalization == "dgh":
+                Hierarchy.parse(self.hierarchy, *(self.scale or ()))
+            return self
+        raise InputError("\n".join(said))
 
-    def _contradictions(self) -> Iterator[tuple[object, str]]:
-        """What two settings say against each other, as sql/hooks/check_vars.sql knows it too."""
-        form, generalization = self.form, self.generalization
-        by_level = self.method in BY_LEVEL
-        yield (
-            self.cells == "low_rank" and form not in ("predicted", "none"),
-            "cells low_rank goes with homogenize predicted only: nothing else has a low rank",
-        )
-        yield (
-            self.cells.startswith("best") and form not in ("predicted", "padded"),
-            "cells best N goes with homogenize predicted or padded: it shows what is predicted best",
-        )
-        yield (
-            self.cells.startswith("popular") and form not in ("predicted", "padded"),
-            "cells popular N goes with homogenize predicted or padded: it shows items that nobody may have rated",
-        )
-        yield (
-            (self.method == "gaussian_noise") != (form == "noise"),
-            "method gaussian_noise and homogenize noise go together only",
-        )
-        yield (
-            self.method == "gaussian_noise" and not self.i_know_this_is_not_anonymous,
-            "method gaussian_noise gives no k-anonymity: every user stands alone under noise. Where that is meant, "
-            "give --i-know-this-is-not-anonymous",
-        )
-        yield (
-            form == "none" and generalization == "none",
-            "homogenize none and generalize none leave nothing to release",
-        )
-        yield (
-            self.method == "gaussian_noise" and generalization != "none",
-            "method gaussian_noise has no groups to generalize: generalize is none",
-        )
-        yield (
-            by_level and not (self.level_column and self.user_attributes),
-            f"method {self.method} needs the users' levels: give --user-attributes and --level-column",
-        )
-        yield (
-            self.level_column and not by_level,
-            "level_column goes with method bokg or customized: the others give every user k",
-        )
-        yield (
-            (self.personal_columns or self.sensitive_columns) and not self.user_attributes,
-            "personal_columns and sensitive_columns are columns of the users' attributes: give --user-attributes",
-        )
-        yield (
-            self.personal_columns and generalization == "none",
-            "personal_columns are shown by the generalized table only: set generalize to ndgh or dgh",
-        )
-        yield from self._contradictions_of_solver(form)
-        yield (
-            self.block_size and self.method not in ("bkg", "bounded_t_means", "mdav"),
-            "block_size goes with method bkg, bounded_t_means or mdav",
-        )
-        yield from self._contradictions_of_diversity(form)
-
-    def _contradictions_of_solver(self, form: str) -> Iterator[tuple[object, str]]:
-        nothing = self.solver == "none"
-        yield (
-            nothing and (form in ("predicted", "padded") or (form == "pure" and self.single_rater == "pad")),
-            "solver none learns nothing to homogenize with: homogenize is microaggregated, or pure with single_rater "
-            "drop or keep",
-        )
-        yield nothing and self.fill == "prediction", "fill prediction needs a solver: als or funk"
-        yield (
-            nothing and self.metric != "filled" and self.method not in ON_ARTIFACTS and self.method != "gaussian_noise",
-            "solver none leaves users nothing to be compared in but metric filled",
-        )
-
-    def _contradictions_of_diversity(self, form: str) -> Iterator[tuple[object, str]]:
-        if self.sensitive_l is not None:
-            yield (
-                not (self.sensitive_items or self.sensitive_columns),
-                "sensitive_l needs sensitive_items or sensitive_columns",
-            )
-            yield (
-                (self.sensitive_diversity == "recursive") != (self.sensitive_c is not None),
-                "sensitive_c goes with sensitive_diversity recursive, and only with it",
-            )
-            yield (
-                self.method in BY_LEVEL or self.method == "gaussian_noise",
-                f"sensitive_l cannot be kept by method {self.method}, which lets users stand alone",
-            )
-        if self.diversity_l > 1:
-            yield (
-                form not in ("predicted", "padded", "pure") or self.cells == "low_rank",
-                "diversity_l goes with homogenize pure, padded or predicted and cells all, rated or top N",
-            )
-            yield self.solver == "none", "diversity_l needs a solver: added cells hold predictions"
+    def _names(self) -> Mapping[str, Any]:
+        """What the expressions of the rules may name."""
+        return {
+            **{name: getattr(self, name) for name in type(self).model_fields},
+            "form": self.form,
+            "generalization": self.generalization,
+            "cells_kind": self.cells_kind,
+            "of_method": self.of_method.facts,
+            "of_form": self.of_form.facts,
+        }
 
     @classmethod
     def from_options(cls, options: dict[str, Any], assignments: list[str]) -> "PublishSettings":
-        """Build settings from command line options (None: not given) and `VAR=VALUE` assignments.
+        """Build settings from options (None: not given) and `VAR=VALUE` assignments, which beat them.
 
         Raises InputError naming the option or var that is wrong and what it may be.
         """
         return validated(cls, options | _assigned(assignments))
-
-    def dbt_vars(self) -> dict[str, Any]:
-        """Return the settings as dbt takes them."""
-        return self.model_dump(mode="json")
 
 
 def _assigned(assignments: list[str]) -> dict[str, Any]:

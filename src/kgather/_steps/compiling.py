@@ -14,7 +14,7 @@ from numba.core import event
 from kgather._progress import reporter
 from kgather.udfs.refining import refine
 
-_COMPILE = "from kgather.udfs import refine; refine.compile_all()"
+_COMPILE = "from kgather.udfs.refining import refine; refine.compile_all()"
 _ahead: list[subprocess.Popen[bytes]] = []
 
 

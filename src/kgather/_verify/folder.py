@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 
 from kgather._errors import InputError
+from kgather._methods import registered
 from kgather._release.release import AUDIT, DATABASE, FILES, REPORT, Check, unordered
-from kgather._settings.methods import BY_LEVEL
 from kgather._sql_text import identifier, literal
 from kgather._verify import connection
 from kgather._verify.drawn_ids import UNLIKE_GROUP_IDS, UNLIKE_PSEUDONYMS
@@ -52,7 +52,8 @@ def promised_size(folder: Path) -> int:
     """
     parameters = _parameters(folder)
     try:
-        return 1 if parameters.get("method") in BY_LEVEL else int(parameters["k"])
+        method = registered().get(str(parameters.get("method")))
+        return 1 if method is not None and method.levels else int(parameters["k"])
     except (KeyError, TypeError, ValueError):
         msg = f"{folder / AUDIT} does not say what k was promised. Say what to check for with --k."
         raise InputError(msg) from None

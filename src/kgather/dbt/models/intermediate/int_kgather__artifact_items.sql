@@ -1,4 +1,4 @@
-{% set artifacts = var("artifacts") -%}
+{% set artifacts = kgather.setting("artifacts") -%}
 -- The items that are columns of the artifact table, in the order of the columns.
 {% if artifacts is number -%}
 select

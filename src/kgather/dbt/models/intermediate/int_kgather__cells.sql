@@ -4,7 +4,7 @@
 {#- Noise is drawn, and the best are chosen, once. -#}
 {{ config(materialized="table" if popular_items or best_items else "view", enabled=kgather.has_cells()) }}
 -- Which cells of groups x items the release shows, but for those that are added for the diversity of items.
-{% if kgather.homogenize() == "pure" or var("cells") == "rated" -%}
+{% if kgather.homogenize() == "pure" or kgather.setting("cells") == "rated" -%}
 select cells.group_id, cells.item_id
 from {{ kgather.shown_rated_cells() }}
 {%- elif best_items -%}
@@ -16,7 +16,7 @@ from kg_best('{{ ref("int_kgather__group_vectors") }}', '{{ ref("int_kgather__it
 select group_id, item_id
 from kg_popular(
   '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}', '{{ ref("int_kgather__items") }}',
-  {{ popular_items }}, {{ var("popular_noise") }}
+  {{ popular_items }}, {{ kgather.setting("popular_noise") }}
 )
 {%- else -%}
 select groups.group_id, items.item_id

@@ -1,9 +1,9 @@
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
-{% set rows = "users" if kgather.homogenize() == "noise" else "greatest(users // " ~ var("k") ~ ", 1)" %}
+{% set rows = "users" if kgather.homogenize() == "noise" else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
 {% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
 {% set cells = ("least(items, " ~ chosen ~ ")" if chosen else "items") ~ " * " ~ rows %}
 {#- What members rated is never more than the ratings. -#}
-{% set bounded = kgather.homogenize() in ("pure", "interval", "none") or var("cells") in ("low_rank", "rated") %}
+{% set bounded = kgather.homogenize() in ("pure", "interval", "none") or kgather.setting("cells") in ("low_rank", "rated") %}
 with counts as (
   select
     (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
@@ -42,29 +42,29 @@ select
   case
     when read_rows = 0
       then error('kgather refuses the input: it has no ratings.')
-    when bad_rows > {{ var("max_rejected_share") }} * read_rows
+    when bad_rows > {{ kgather.setting("max_rejected_share") }} * read_rows
       then error(
         'kgather refuses the input: ' || bad_rows || ' of ' || read_rows || ' rows are rejected, more than the '
-        || 'share of {{ var("max_rejected_share") }} that max_rejected_share allows. First: ' || first_bad_row
+        || 'share of {{ kgather.setting("max_rejected_share") }} that max_rejected_share allows. First: ' || first_bad_row
         || '. By reason: ' || reasons || '.'
       )
     when staged_rows = 0
       then error('kgather refuses the input: every row is set aside. By reason: ' || reasons || '.')
-    when users < {{ var("k") }}
+    when users < {{ kgather.setting("k") }}
       then error(
-        'kgather refuses the input: k = {{ var("k") }} is larger than the number of users, ' || users
+        'kgather refuses the input: k = {{ kgather.setting("k") }} is larger than the number of users, ' || users
         || '. Lower k or add users.'
       )
     when repeated_attributes > 0
       then error(
-        'kgather refuses the input: ' || repeated_attributes || ' users occur twice in {{ var("user_attributes") }}. '
+        'kgather refuses the input: ' || repeated_attributes || ' users occur twice in {{ kgather.setting("user_attributes") }}. '
         || 'Give one row for each user.'
       )
     {% if not bounded -%}
-    when {{ cells }} > {{ var("max_cells") }}
+    when {{ cells }} > {{ kgather.setting("max_cells") }}
       then error(
         'kgather refuses the input: the release could have ' || {{ cells }} || ' cells, more than max_cells = '
-        || '{{ var("max_cells") }}. Release {{ "the vectors instead (cells: low_rank), " if kgather.homogenize() == "predicted" }}what members '
+        || '{{ kgather.setting("max_cells") }}. Release {{ "the vectors instead (cells: low_rank), " if kgather.homogenize() == "predicted" }}what members '
         || 'rated (cells: rated) or fewer items (cells: top N), or raise max_cells.'
       )
     {%- endif %}

@@ -1,7 +1,7 @@
 {{ config(materialized="view", enabled=kgather.homogenize() == "noise") }}
 {% set top_items = kgather.top_items() | trim -%}
 -- Users x items with something in every cell, or the rated ones alone.
-{% if var("cells") == "rated" -%}
+{% if kgather.setting("cells") == "rated" -%}
 select user_id, item_id, rating
 from {{ ref("stg_kgather__ratings") }}
 {%- else -%}
@@ -10,7 +10,7 @@ select
   items.item_id,
   coalesce(
     ratings.rating,
-    {% if var("fill") == "prediction" -%}
+    {% if kgather.setting("fill") == "prediction" -%}
     kg_cell(
       preferences.level, preferences.preference, factors.level, factors.factor,
       '-infinity'::double, 'infinity'::double
@@ -23,7 +23,7 @@ from {{ ref("int_kgather__users") }} as users
 cross join {% if top_items %}{{ kgather.most_rated(top_items) }}{% else %}{{ ref("int_kgather__items") }}{% endif %} as items
 left join {{ ref("stg_kgather__ratings") }} as ratings
   on ratings.user_id = users.user_id and ratings.item_id = items.item_id
-{% if var("fill") == "prediction" -%}
+{% if kgather.setting("fill") == "prediction" -%}
 join {{ ref("int_kgather__preferences") }} as preferences on preferences.user_id = users.user_id
 join {{ ref("int_kgather__item_factors") }} as factors on factors.item_id = items.item_id
 {%- endif %}

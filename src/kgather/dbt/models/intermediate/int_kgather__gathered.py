@@ -6,7 +6,7 @@ def model(dbt, session):
     """
     dbt.config(materialized="table")
 
-    from kgather._steps.steps import gather_users
+    from kgather._steps.groups import gather_users
 
     return gather_users(
         dbt.ref("int_kgather__coded_ratings"),
@@ -16,5 +16,5 @@ def model(dbt, session):
         sensitive_values=dbt.ref("int_kgather__sensitive_values"),
         items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
-        options=dbt.config.meta_get("gathering"),
+        settings=dbt.config.meta_get("settings"),
     )

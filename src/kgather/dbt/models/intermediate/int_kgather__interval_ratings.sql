@@ -2,6 +2,6 @@
 -- The ratings that can identify: all but those of sensitive items, which are shown as they are.
 select user_id, item_id, rating
 from {{ ref("stg_kgather__ratings") }}
-{% if var("sensitive_items") -%}
+{% if kgather.setting("sensitive_items") -%}
 where {{ kgather.is_not_sensitive("item_id") }}
 {%- endif %}

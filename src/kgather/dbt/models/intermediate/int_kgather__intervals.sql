@@ -2,5 +2,5 @@
 -- The window of each group and item that the members' ratings are moved into.
 select group_id, item_id, low, high
 from kg_intervals(
-  '{{ ref("int_kgather__interval_ratings") }}', '{{ ref("int_kgather__groups") }}', {{ var("epsilon") }}
+  '{{ ref("int_kgather__interval_ratings") }}', '{{ ref("int_kgather__groups") }}', {{ kgather.setting("epsilon") }}
 )

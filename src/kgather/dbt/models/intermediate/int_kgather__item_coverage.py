@@ -2,12 +2,12 @@ def model(dbt, session):
     """The fewest groups of the release that show a set of items which some user rated: one row (least_groups)."""
     dbt.config(materialized="table")
 
-    from kgather._steps.steps import item_coverage
+    from kgather._steps.coverage import item_coverage
 
     return item_coverage(
         dbt.ref("kgather__ratings"),
         dbt.ref("int_kgather__groups"),
         dbt.ref("int_kgather__shown_items"),
         dbt.ref("int_kgather__coded_ratings"),
-        b=dbt.config.meta_get("diversity_b"),
+        settings=dbt.config.meta_get("settings"),
     )

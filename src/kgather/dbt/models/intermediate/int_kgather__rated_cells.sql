@@ -1,4 +1,4 @@
-{{ config(enabled=kgather.homogenize() == "pure" or var("cells") == "rated") }}
+{{ config(enabled=kgather.homogenize() == "pure" or kgather.setting("cells") == "rated") }}
 -- The items that some member of a group rated, with the members' mean, how many they are and, where cells are padded,
 -- by how much their ratings differ from their predictions.
 {% for slice in kgather.group_slices() -%}

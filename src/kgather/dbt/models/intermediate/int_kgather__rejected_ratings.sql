@@ -1,6 +1,6 @@
 {% set repeated_pairs = ref("base_kgather__repeated_pairs") -%}
 {% set repeats = kgather.has_rows(repeated_pairs) -%}
-{% set few = var("min_ratings") > 1 -%}
+{% set few = kgather.setting("min_ratings") > 1 -%}
 -- Every row that was read and not staged, with its place and the reason.
 with read_ratings as (
   select * from {{ ref("base_kgather__read_ratings") }}
@@ -44,7 +44,7 @@ rejected as (
   {% if few -%}
   union all
 
-  select source, line, raw, 'user has fewer than {{ var("min_ratings") }} ratings' as reason
+  select source, line, raw, 'user has fewer than {{ kgather.setting("min_ratings") }} ratings' as reason
   from (
     select user_id, source, line, raw
     from read_ratings

@@ -1,4 +1,4 @@
-{% set scale = var("scale") -%}
+{% set scale = kgather.setting("scale") -%}
 -- The scale of the ratings: as declared, or inferred from them. No step: any number between the two.
 {% if scale -%}
 select

@@ -1,7 +1,7 @@
 -- What is sensitive of each user, as numbers: (user_code, attribute, value). What a user has not is not there.
-{% set deviation = var("sensitive_diversity") == "deviation" -%}
+{% set deviation = kgather.setting("sensitive_diversity") == "deviation" -%}
 {% set parts = [] -%}
-{% for item in var("sensitive_items") -%}
+{% for item in kgather.setting("sensitive_items") -%}
 {% set item_text = item | string | replace("'", "''") -%}
 {% set part -%}
 select users.user_code, 'item {{ item_text }}' as attribute, ratings.rating as value
@@ -11,7 +11,7 @@ where cast(ratings.item_id as varchar) = '{{ item_text }}'
 {%- endset %}
 {% do parts.append(part) -%}
 {% endfor -%}
-{% for column in var("sensitive_columns") -%}
+{% for column in kgather.setting("sensitive_columns") -%}
 {% set quoted = "attributes." ~ adapter.quote(column) -%}
 {% set part -%}
 select

@@ -1,7 +1,7 @@
-{% set column = var("level_column") -%}
+{% set column = kgather.setting("level_column") -%}
 -- The size of group that each user asks for: k, unless a column of user_attributes says otherwise.
 {% if not column -%}
-select user_id, user_code, {{ var("k") or 1 }} as level
+select user_id, user_code, {{ kgather.setting("k") or 1 }} as level
 from {{ ref("int_kgather__users") }}
 {%- else -%}
 with asked as (
@@ -30,7 +30,7 @@ select
         'kgather refuses the input: ' || (select users from bad) || ' users have a level in the column '
         || '{{ column | replace("'", "''") }} that is no whole number of at least 1.'
       )
-    else cast(coalesce(level, {{ var("k") }}) as integer)
+    else cast(coalesce(level, {{ kgather.setting("k") }}) as integer)
   end as level
 from asked
 {%- endif %}

@@ -4,7 +4,7 @@
 {% set form = kgather.homogenize() -%}
 {% set cells = ref("kgather__group_vectors") if low_rank else ref("kgather__ratings") if kgather.has_cells() -%}
 {% set popular_items = kgather.popular_items() | trim if kgather.has_cells() -%}
-{% set may_be_empty = form == "pure" and (var("single_rater") == "drop" or kgather.top_items() | trim) -%}
+{% set may_be_empty = form == "pure" and (kgather.setting("single_rater") == "drop" or kgather.top_items() | trim) -%}
 {% set generalized = ref("kgather__generalized") if kgather.generalize() != "none" -%}
 {% set on_artifacts = kgather.gathers_on_artifacts() -%}
 {% set by_level = kgather.has_levels() or form == "noise" -%}
@@ -40,7 +40,7 @@ checks as (
   select
     1 as position,
     'k-anonymity: users in the smallest group' as "check",
-    {{ "null" if by_level else var("k") }} as promised,
+    {{ "null" if by_level else kgather.setting("k") }} as promised,
     'at least' as comparison,
     (select min(members) from class_sizes) as measured
 
@@ -133,7 +133,7 @@ checks as (
   select
     9,
     'cells that show the exact rating of their only rater',
-    {{ 0 if var("single_rater") == "drop" else "null" }},
+    {{ 0 if kgather.setting("single_rater") == "drop" else "null" }},
     'exactly',
     (
       select sum(shown)
@@ -188,7 +188,7 @@ checks as (
   select
     13,
     'k-anonymity: rows in the smallest class of the generalized table',
-    {{ "null" if by_level else var("k") }},
+    {{ "null" if by_level else kgather.setting("k") }},
     'at least',
     (
       select min(class_size)
@@ -210,7 +210,7 @@ checks as (
     'exactly',
     (select count(*) from {{ generalized }})
 
-  {% if var("personal_columns") -%}
+  {% if kgather.setting("personal_columns") -%}
   union all
   select
     15,
@@ -222,7 +222,7 @@ checks as (
       from (
         select count(*) as rows_alike
         from {{ generalized }}
-        group by {% for column in var("personal_columns") %}{{ adapter.quote(column) }}{{ ", " if not loop.last }}{% endfor %}
+        group by {% for column in kgather.setting("personal_columns") %}{{ adapter.quote(column) }}{{ ", " if not loop.last }}{% endfor %}
       )
     )
   {%- endif %}
@@ -233,7 +233,7 @@ checks as (
   select
     16,
     '(k, epsilon)-anonymity: users in the smallest group, within epsilon of each other on every item',
-    {{ "null" if by_level else var("k") }},
+    {{ "null" if by_level else kgather.setting("k") }},
     'at least',
     (select min(members) from class_sizes)
 
@@ -250,16 +250,16 @@ checks as (
         from {{ ref("kgather__user_ratings") }} as ratings
         join {{ members }} as members using (pseudonym)
         join class_sizes on class_sizes.group_id = members.group_id
-        {% if var("sensitive_items") -%}
+        {% if kgather.setting("sensitive_items") -%}
         where {{ kgather.is_not_sensitive("ratings.item_id") }}
         {%- endif %}
         group by members.group_id, ratings.item_id
-        having max(ratings.rating) - min(ratings.rating) > {{ var("epsilon") }} + 1e-9
+        having max(ratings.rating) - min(ratings.rating) > {{ kgather.setting("epsilon") }} + 1e-9
           or count(*) <> any_value(class_sizes.members)
       )
     )
   {%- endif %}
-  {% if var("method") == "epsilon" %}
+  {% if kgather.setting("method") == "epsilon" %}
   union all
   select
     18,
@@ -269,7 +269,7 @@ checks as (
     (select count(*) from {{ ref("int_kgather__gathered") }} where unchanged)
   {%- endif %}
 
-  {% if var("method") == "bounded_t_means" -%}
+  {% if kgather.setting("method") == "bounded_t_means" -%}
   union all
   select
     19,
@@ -291,8 +291,8 @@ checks as (
   union all
   select
     21,
-    '(b, l)-diversity: groups that show the set of {{ var("diversity_b") }} items which the fewest show',
-    {{ var("diversity_l") }},
+    '(b, l)-diversity: groups that show the set of {{ kgather.setting("diversity_b") }} items which the fewest show',
+    {{ kgather.setting("diversity_l") }},
     'at least',
     (select least_groups from {{ ref("int_kgather__item_coverage") }})
 

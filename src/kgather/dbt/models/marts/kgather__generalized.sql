@@ -7,7 +7,7 @@ with classes as (
     artifacts,
     ref("int_kgather__generalized_cells"),
     ref("int_kgather__groups"),
-    reserved=var("personal_columns"),
+    reserved=kgather.setting("personal_columns"),
   ) }}
 )
 
@@ -16,12 +16,12 @@ select
   {%- for artifact in kgather.artifact_ids(artifacts) %},
   classes.{{ kgather.quoted_name(artifact) }}
   {%- endfor %}
-  {%- for column in var("personal_columns") %},
+  {%- for column in kgather.setting("personal_columns") %},
   attributes.{{ kgather.quoted_name(column) }}
   {%- endfor %}
 from {{ ref("int_kgather__gathered") }} as gathered
 join classes on classes.group_id = gathered.group_id
-{% if var("personal_columns") -%}
+{% if kgather.setting("personal_columns") -%}
 join {{ ref("int_kgather__users") }} as users using (user_code)
 left join {{ ref("stg_kgather__user_attributes") }} as attributes
   on cast(attributes.user_id as varchar) = cast(users.user_id as varchar)

@@ -1,7 +1,7 @@
 {{ config(enabled=kgather.is_low_rank()) }}
 -- The items' half of the low-rank form.
 select
-  cast(item_id as {{ var("item_id_type") }}) as item_id,
+  cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,
   cast(level as float) as level,
   cast(factor as float[]) as factor
 from {{ ref("int_kgather__item_factors") }}

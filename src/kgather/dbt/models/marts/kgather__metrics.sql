@@ -113,7 +113,7 @@ found as (
   union all
   select 'discernibility', discernibility from kg_discernibility('classes')
   union all
-  select 'average_class_size', average_class_size from kg_average_class_size('classes', {{ var("k") }})
+  select 'average_class_size', average_class_size from kg_average_class_size('classes', {{ kgather.setting("k") }})
   {%- endif %}
   {% if wanted != "none" and generalized -%}
   union all

@@ -16,12 +16,12 @@ with cells as not materialized (
     ) as rating
   from {{ ref("kgather__group_vectors") }} as groups
   cross join {{ ref("kgather__item_vectors") }} as items
-  {%- elif form == "pure" and var("single_rater") != "pad" -%}
+  {%- elif form == "pure" and kgather.setting("single_rater") != "pad" -%}
   select cells.group_id, cells.item_id, cells.rating
   from {{ kgather.shown_rated_cells() }}
   {%- elif kgather.pads_rated_cells() -%}
   {{ kgather.padded_rated_cells(only_single_raters=form == "pure") }}
-  {%- elif form == "microaggregated" and var("fill") == "median" -%}
+  {%- elif form == "microaggregated" and kgather.setting("fill") == "median" -%}
   select group_id, item_id, rating
   from kg_microaggregate(
     '{{ ref("int_kgather__cells") }}', '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
@@ -50,7 +50,7 @@ with cells as not materialized (
 (
   select
     cast(group_id as bigint) as group_id,
-    cast(item_id as {{ var("item_id_type") }}) as item_id,
+    cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,
     cast(rating as double) as rating
   from cells
   {% if not low_rank -%}

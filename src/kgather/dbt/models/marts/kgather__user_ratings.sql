@@ -10,7 +10,7 @@ with user_ratings as (
     '{{ ref("int_kgather__interval_ratings") }}', '{{ ref("int_kgather__groups") }}',
     '{{ ref("int_kgather__intervals") }}'
   )
-  {% if var("sensitive_items") -%}
+  {% if kgather.setting("sensitive_items") -%}
   union all
   select user_id, item_id, rating
   from {{ ref("stg_kgather__ratings") }}
@@ -21,7 +21,7 @@ with user_ratings as (
 
 select
   cast(gathered.pseudonym as varchar) as pseudonym,
-  cast(user_ratings.item_id as {{ var("item_id_type") }}) as item_id,
+  cast(user_ratings.item_id as {{ kgather.setting("item_id_type") }}) as item_id,
   cast(user_ratings.rating as double) as rating
 from user_ratings
 join {{ ref("int_kgather__users") }} as users using (user_id)

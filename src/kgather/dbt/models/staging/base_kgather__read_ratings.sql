@@ -1,6 +1,6 @@
 {{ config(materialized="view") }}
 -- Every row that was read, with the reason why it cannot be used, or null. The one place where user data enters.
-{% set ratings = (var("ratings") or "") | string -%}
+{% set ratings = (kgather.setting("ratings") or "") | string -%}
 {% if not ratings -%}
 {% do kgather.check_vars() if execute -%}  {#- not while dbt parses: it says at once all that is missing -#}
 {% set input = this -%}
@@ -10,7 +10,7 @@
 {% set input = ref(project_name, ratings) -%}
 {% endif -%}
 {% set column = kgather.rating_columns(input) if execute else {} %}
-{% set scale = var("scale") %}
+{% set scale = kgather.setting("scale") %}
 with input as (
   select
     {{ column.user }} as user_id,
@@ -22,7 +22,7 @@ with input as (
     {%- else -%}
     cast(null as timestamp)
     {%- endif %} as rated_at,
-    {{ column.source or "'" ~ var("ratings") ~ "'" }} as source,
+    {{ column.source or "'" ~ kgather.setting("ratings") ~ "'" }} as source,
     {{ column.line or "row_number() over ()" }} as line,
     {{ column.raw or "cast(null as varchar)" }} as raw,
     {{ column.problem or "cast(null as varchar)" }} as problem
@@ -42,8 +42,8 @@ select
       and not ({{ kgather.is_empty_id(input, column.user, "user_id") if execute }})
       and not ({{ kgather.is_empty_id(input, column.item, "item_id") if execute }})
       and isfinite(rating)
-      {% if var("not_rated") is not none -%}
-      and rating <> {{ var("not_rated") }}
+      {% if kgather.setting("not_rated") is not none -%}
+      and rating <> {{ kgather.setting("not_rated") }}
       {% endif -%}
       {% if scale -%}
       and rating between {{ scale[0] }} and {{ scale[1] }}
@@ -58,8 +58,8 @@ select
     when given_rating is null then 'rating is empty'
     when rating is null then 'rating is not a number'
     when not isfinite(rating) then 'rating is not a finite number'
-    {% if var("not_rated") is not none -%}
-    when rating = {{ var("not_rated") }} then 'not rated'
+    {% if kgather.setting("not_rated") is not none -%}
+    when rating = {{ kgather.setting("not_rated") }} then 'not rated'
     {% endif -%}
     {% if scale -%}
     when rating not between {{ scale[0] }} and {{ scale[1] }} then 'rating is off the scale'

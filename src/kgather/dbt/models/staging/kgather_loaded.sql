@@ -1,6 +1,6 @@
 {{ config(
   materialized="view",
-  enabled=var("ratings") == "kgather_loaded"
+  enabled=kgather.setting("ratings") == "kgather_loaded"
 ) }}
 -- What the command line loaded from files: one row per line of data, those with a problem too.
 select user_id, item_id, rating, rated_at, source, line, raw, problem

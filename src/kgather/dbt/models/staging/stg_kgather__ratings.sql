@@ -27,12 +27,12 @@ one_per_pair as (
 
 select user_id, item_id, rating, rated_at
 from one_per_pair
-{% if var("min_ratings") > 1 -%}
+{% if kgather.setting("min_ratings") > 1 -%}
 semi join (
   select user_id
   from one_per_pair
   group by user_id
-  having count(*) >= {{ var("min_ratings") }}
+  having count(*) >= {{ kgather.setting("min_ratings") }}
 ) as active using (user_id)
 {% endif -%}
 {% if repeats -%}

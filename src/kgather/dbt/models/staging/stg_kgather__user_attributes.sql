@@ -1,5 +1,5 @@
 {{ config(materialized="view") }}
-{% set attributes = (var("user_attributes") or "") | string -%}
+{% set attributes = (kgather.setting("user_attributes") or "") | string -%}
 -- What is known of users beside their ratings. No user is known where the var user_attributes is not set.
 {% if not attributes -%}
 select user_id

@@ -1,13 +1,13 @@
 {#- Counts pairs of group and sensitive attribute that do not have the diversity the vars ask for. -#}
 
 {% macro diversity_name() -%}
-  {%- set l = var('sensitive_l') -%}
+  {%- set l = kgather.setting('sensitive_l') -%}
   {{- {
     'distinct': 'distinct ' ~ l ~ '-diversity',
     'entropy': 'entropy ' ~ l ~ '-diversity',
-    'recursive': 'recursive (' ~ var('sensitive_c') ~ ', ' ~ l ~ ')-diversity',
+    'recursive': 'recursive (' ~ kgather.setting('sensitive_c') ~ ', ' ~ l ~ ')-diversity',
     'deviation': 'standard deviation of at least ' ~ l,
-  }[var('sensitive_diversity')] -}}
+  }[kgather.setting('sensitive_diversity')] -}}
 {%- endmacro %}
 
 {#-
@@ -35,7 +35,7 @@ which nobody has a value of an attribute shows nothing that could be inferred.
       count(*) as distinct_values,
       -sum(times / total * ln(times / total)) as entropy,
       max(times) as most_frequent,
-      coalesce(sum(times) filter (where rank >= {{ var("sensitive_l") }}), 0) as tail,
+      coalesce(sum(times) filter (where rank >= {{ kgather.setting("sensitive_l") }}), 0) as tail,
       sqrt(greatest(sum(times * value * value) / sum(times) - power(sum(times * value) / sum(times), 2), 0)) as deviation
     from ranked
     group by group_id, attribute
@@ -43,13 +43,13 @@ which nobody has a value of an attribute shows nothing that could be inferred.
   select count(*)
   from classes
   where not
-    {% if var("sensitive_diversity") == "distinct" -%}
-    distinct_values >= {{ var("sensitive_l") }}
-    {%- elif var("sensitive_diversity") == "entropy" -%}
-    entropy >= ln({{ var("sensitive_l") }}) - 1e-9
-    {%- elif var("sensitive_diversity") == "recursive" -%}
-    most_frequent < {{ var("sensitive_c") }} * tail
+    {% if kgather.setting("sensitive_diversity") == "distinct" -%}
+    distinct_values >= {{ kgather.setting("sensitive_l") }}
+    {%- elif kgather.setting("sensitive_diversity") == "entropy" -%}
+    entropy >= ln({{ kgather.setting("sensitive_l") }}) - 1e-9
+    {%- elif kgather.setting("sensitive_diversity") == "recursive" -%}
+    most_frequent < {{ kgather.setting("sensitive_c") }} * tail
     {%- else -%}
-    deviation >= {{ var("sensitive_l") }} - 1e-9
+    deviation >= {{ kgather.setting("sensitive_l") }} - 1e-9
     {%- endif %}
 {%- endmacro %}

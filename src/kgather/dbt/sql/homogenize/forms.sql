@@ -27,9 +27,9 @@
 
 {#- Whether cells that members rated are shown padded: all of them, or those with one rater. -#}
 {% macro pads_rated_cells() %}
-  {% set padded = kgather.homogenize() == "padded" or (kgather.homogenize() == "microaggregated" and var("fill") == "prediction") %}
+  {% set padded = kgather.homogenize() == "padded" or (kgather.homogenize() == "microaggregated" and kgather.setting("fill") == "prediction") %}
   {{ return(
-    padded and var("cells") == "rated" or (kgather.homogenize() == "pure" and var("single_rater") == "pad")
+    padded and kgather.setting("cells") == "rated" or (kgather.homogenize() == "pure" and kgather.setting("single_rater") == "pad")
   ) }}
 {% endmacro %}
 
@@ -38,7 +38,7 @@
   {% set top_items = kgather.top_items() | trim -%}
   {{ ref("int_kgather__rated_cells") }} as cells
   {% if top_items %}semi join {{ kgather.most_rated(top_items) }} as items on cells.item_id = items.item_id{% endif %}
-  {% if kgather.homogenize() == "pure" and var("single_rater") == "drop" -%}
+  {% if kgather.homogenize() == "pure" and kgather.setting("single_rater") == "drop" -%}
   where cells.raters > 1
   {%- endif %}
 {%- endmacro %}

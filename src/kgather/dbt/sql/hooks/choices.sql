@@ -2,52 +2,69 @@
 
 {#- Methods that gather on the artifact table. -#}
 {% macro gathers_on_artifacts() %}
-  {{ return(var('method') in ['k_likeness', 'k_member', 'mondrian']) }}
+  {{ return(kgather.method_facts(kgather.setting('method')).gathers_on == 'artifacts') }}
 {% endmacro %}
 
 {#- Methods that take a level for each user: a group may be smaller than k where its members want it. -#}
 {% macro has_levels() %}
-  {{ return(var('method') in ['bokg', 'customized']) }}
+  {{ return(kgather.method_facts(kgather.setting('method')).levels) }}
 {% endmacro %}
 
-{#- How the groups' ratings are made. -#}
+{#- The size of group that everybody is promised: k, or 1 where users choose for themselves or stand alone. -#}
+{% macro least_size() %}
+  {% set facts = kgather.method_facts(kgather.setting('method')) %}
+  {{ return(1 if facts.levels or not facts.anonymous else kgather.setting('k')) }}
+{% endmacro %}
+
+{#- How the groups' ratings are made: the form of the release. -#}
 {% macro homogenize() %}
-  {% set by_method = {'epsilon': 'interval', 'gaussian_noise': 'noise'} %}
-  {% if var('homogenize') != 'auto' %}
-    {{ return(var('homogenize')) }}
-  {% elif kgather.gathers_on_artifacts() %}
-    {{ return('none') }}
-  {% else %}
-    {{ return(by_method.get(var('method'), 'predicted')) }}
-  {% endif %}
+  {% set asked = kgather.setting('homogenize') %}
+  {{ return(kgather.method_facts(kgather.setting('method')).form if asked == 'auto' else asked) }}
 {% endmacro %}
 
 {#- How the artifact table is generalized: ndgh, dgh or none. -#}
 {% macro generalize() %}
-  {% if var('generalize') != 'auto' %}
-    {{ return(var('generalize')) }}
-  {% else %}
-    {{ return('ndgh' if kgather.gathers_on_artifacts() else 'none') }}
-  {% endif %}
+  {% set asked = kgather.setting('generalize') %}
+  {{ return(kgather.method_facts(kgather.setting('method')).generalization if asked == 'auto' else asked) }}
 {% endmacro %}
 
 {#- Whether the release has one value for each group and item, as vectors or as cells. -#}
 {% macro has_cells() %}
-  {{ return(kgather.homogenize() in ['predicted', 'padded', 'pure', 'microaggregated']) }}
+  {{ return(kgather.form_facts(kgather.homogenize()).rows == 'groups') }}
 {% endmacro %}
 
+{#- Whether the release has one value for each user and item. -#}
+{% macro has_rows_of_users() %}
+  {{ return(kgather.form_facts(kgather.homogenize()).rows == 'users') }}
+{% endmacro %}
+
+{#- What cells says, without its number: all, rated, low_rank, top, best or popular. -#}
+{% macro cells_kind() %}
+  {% set found = modules.re.match('[a-z_]+', (kgather.setting('cells') | string).lower()) %}
+  {{ return(found.group(0) if found else '') }}
+{% endmacro %}
+
+{#- N where cells is `top N`, `best N` or `popular N`, by that word; else nothing. -#}
+{% macro number_after(word) %}
+  {%- set found = modules.re.fullmatch(word ~ '[ :=]?([1-9][0-9]*)', (kgather.setting('cells') | string).lower()) -%}
+  {{- found.group(1) if found -}}
+{% endmacro %}
+{% macro top_items() %}{{ kgather.number_after('top') }}{% endmacro %}
+{% macro best_items() %}{{ kgather.number_after('best') }}{% endmacro %}
+{% macro popular_items() %}{{ kgather.number_after('popular') }}{% endmacro %}
+
 {% macro is_low_rank() %}
-  {{ return(kgather.has_cells() and var('cells') == 'low_rank') }}
+  {{ return(kgather.has_cells() and kgather.setting('cells') == 'low_rank') }}
 {% endmacro %}
 
 {#- Whether cells are added until every set of items is shown by enough groups. -#}
 {% macro adds_cells() %}
-  {{ return(kgather.has_cells() and not kgather.is_low_rank() and var('diversity_l') | string not in ['0', '1']) }}
+  {{ return(kgather.has_cells() and not kgather.is_low_rank() and kgather.setting('diversity_l') | string not in ['0', '1']) }}
 {% endmacro %}
 
 {#- Whether the diversity of sensitive ratings or columns is asked for. -#}
 {% macro has_sensitive() %}
-  {{ return(var('sensitive_l') is not none) }}
+  {{ return(kgather.setting('sensitive_l') is not none) }}
 {% endmacro %}
 
 {#-
@@ -57,9 +74,9 @@ out of large inputs where the var metrics is auto. checked_input: its relation, 
 {% macro metrics_wanted(checked_input) %}
   {%- set most = 20000000 -%}
   {#- What is compiled only has not been built. -#}
-  {%- if var('metrics') == 'auto' and execute and load_relation(checked_input) is not none -%}
+  {%- if kgather.setting('metrics') == 'auto' and execute and load_relation(checked_input) is not none -%}
     {%- set ratings = run_query("select staged_rows from " ~ checked_input).rows[0][0] -%}
     {%- do return("all" if ratings <= most else "classes") -%}
   {%- endif -%}
-  {%- do return("none" if var('metrics') == 'none' else "all") -%}
+  {%- do return("none" if kgather.setting('metrics') == 'none' else "all") -%}
 {% endmacro %}

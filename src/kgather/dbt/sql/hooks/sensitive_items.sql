@@ -1,7 +1,7 @@
 {#- The condition that a column of item ids names none of the sensitive items. -#}
 {% macro is_not_sensitive(column) -%}
   cast({{ column }} as varchar) not in (
-    {%- for item in var('sensitive_items') -%}
+    {%- for item in kgather.setting('sensitive_items') -%}
     '{{ item | string | replace("'", "''") }}'{{ ", " if not loop.last }}
     {%- endfor -%}
   )

@@ -15,8 +15,8 @@ Returns {user, others}: quoted names.
       ~ ". Name it user_id."
     ) %}
   {% endif %}
-  {% set asked = var('personal_columns') + var('sensitive_columns') %}
-  {% for name in asked + ([var('level_column')] if var('level_column') else []) if name | lower not in names %}
+  {% set asked = kgather.setting('personal_columns') + kgather.setting('sensitive_columns') %}
+  {% for name in asked + ([kgather.setting('level_column')] if kgather.setting('level_column') else []) if name | lower not in names %}
     {% do exceptions.raise_compiler_error(
       "kgather: " ~ relation ~ " has no column " ~ name ~ ". It has: " ~ names.values() | join(', ') ~ "."
     ) %}

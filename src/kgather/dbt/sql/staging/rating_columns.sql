@@ -19,8 +19,8 @@ Returns {user, item, rating, time, source, line, raw, problem}: the quoted colum
     {% do usual.update({role: [role] if relation.identifier == 'kgather_loaded' else []}) %}
   {% endfor %}
   {% set named = {
-    'user': var('user_column'), 'item': var('item_column'),
-    'rating': var('rating_column'), 'time': var('time_column'),
+    'user': kgather.setting('user_column'), 'item': kgather.setting('item_column'),
+    'rating': kgather.setting('rating_column'), 'time': kgather.setting('time_column'),
   } %}
   {% set found = {} %}
   {% for role, names in usual.items() %}

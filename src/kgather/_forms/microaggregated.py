@@ -1,0 +1,13 @@
+"""The centroid of the members' filled ratings (Casino et al.)."""
+
+from kgather._forms.record import Form
+
+FORM = Form(
+    name="microaggregated",
+    text="the centroid of filled ratings",
+    fills_with_median=True,
+    not_promised=(
+        "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled "
+        "ratings and the group's size give that rating."
+    ),
+)

@@ -1,0 +1,131 @@
+"""What a method of gathering may look at, and what it gives back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgather._errors import InputError
+
+if TYPE_CHECKING:
+    from kgather.udfs.preferences.model import Preferences
+    from kgather.udfs.ratings.matrix import RatingMatrix
+
+
+class Asked(Protocol):
+    """What a publication is asked for, as far as gathering looks at it: see `PublishSettings`."""
+
+    @property
+    def k(self) -> int: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def method_options(self) -> Mapping[str, Any]: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def fill(self) -> str: ...
+    @property
+    def bisection_tries(self) -> int: ...
+    @property
+    def refine(self) -> str | bool: ...
+    @property
+    def block_size(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def max_cells(self) -> int: ...
+    @property
+    def sensitive_diversity(self) -> str: ...
+    @property
+    def sensitive_l(self) -> float | None: ...
+    @property
+    def sensitive_c(self) -> float | None: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group of every user, int32[n] from 0; what a method tells beside it is None where it has none.
+
+    bins int32[n]: the bin of every user. unchanged bool[n]: whose group needs no change to be what is asked for.
+    """
+
+    groups: NDArray[np.int32]
+    bins: NDArray[np.int32] | None = None
+    unchanged: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Users:
+    """What a method may look at; the costly parts are made when they are asked for.
+
+    n: how many are gathered. read_ratings: gives users x items in codes. preferences: None where no solver ran.
+    artifacts float64[n, a], NaN where not rated. levels int32[n]: the size of group each asks for. sensitive
+    float64[n, s], NaN where a user has no value. identifying bool[m]: items that are not sensitive. on_artifacts: the
+    users are those of the artifact table. threads: of the kernels, at least 1.
+    """
+
+    n: int
+    read_ratings: Callable[[], "RatingMatrix"]
+    preferences: "Preferences | None"
+    artifacts: NDArray[np.float64]
+    levels: NDArray[np.int32]
+    sensitive: NDArray[np.float64]
+    sensitive_names: list[str]
+    identifying: NDArray[np.bool_]
+    scale: tuple[float, float]
+    asked: Asked
+    threads: int
+    on_artifacts: bool = False
+
+    @property
+    def k(self) -> int:
+        """Users in the smallest group."""
+        return self.asked.k
+
+    @property
+    def seed(self) -> int:
+        """What is drawn at random may depend on it and on nothing else."""
+        return self.asked.seed
+
+    @cached_property
+    def ratings(self) -> "RatingMatrix":
+        """All ratings of all users, in codes."""
+        return self.read_ratings()
+
+    @cached_property
+    def vectors(self) -> NDArray[np.float32] | NDArray[np.float64]:
+        """One vector a user, whose Euclidean distance says how unlike users are: the setting `metric`."""
+        # Imported here: records are read by whoever asks what methods there are, and kernels take long to load.
+        from kgather.udfs.preferences.metric import comparison_vectors
+
+        if self.on_artifacts:
+            return np.nan_to_num(self.artifacts, nan=0.0)
+        if self.asked.metric == "filled":
+            return self._filled()
+        if self.preferences is None:
+            msg = "nothing was learnt to compare users in. Set metric to filled, or solver to als or funk."
+            raise InputError(msg)
+        return comparison_vectors(self.preferences, self.asked.metric)
+
+    def _filled(self) -> NDArray[np.float64]:
+        from kgather.udfs.preferences.filled import filled_scores
+
+        cells = self.n * len(self.identifying)
+        if cells > self.asked.max_cells:
+            msg = (
+                f"metric filled compares users in {cells:,} cells of users x items, more than max_cells = "
+                f"{self.asked.max_cells:,}. Compare them in metric prediction, or raise max_cells."
+            )
+            raise InputError(msg)
+        if self.asked.fill == "prediction":
+            if self.preferences is None:
+                msg = "fill prediction needs a solver: als or funk."
+                raise InputError(msg)
+            return filled_scores(self.ratings, fill=self.preferences)
+        return filled_scores(self.ratings, fill=sum(self.scale) / 2)

@@ -1,0 +1,29 @@
+"""Options of a method, checked against its schema."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from kgather._errors import InputError
+from kgather._settings.wording import told
+
+
+def checked_options(kind: type[BaseModel], given: Mapping[str, Any], owner: str) -> Any:
+    """An instance of the options of `owner` from what was given.
+
+    Raises InputError for an option that there is not, naming those that there are, or for a value that may not be.
+    """
+    names = list(kind.model_fields)
+    for name in given:
+        if name not in names:
+            msg = f"{owner} has no option {name!r}; " + (
+                f"its options are: {', '.join(names)}." if names else "it has none."
+            )
+            raise InputError(msg)
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        wrong = [str(problem["loc"][0]) for problem in error.errors()]
+        msg = " ".join(f"{owner}: {told(kind, name, given[name])}" for name in dict.fromkeys(wrong))
+        raise InputError(msg) from None

@@ -1,0 +1,130 @@
+"""What two settings may not say together: one list, for Python and for dbt.
+
+Each rule is an expression of Jinja. Python evaluates it here; `sql/hooks/settings.sql` holds the same text. Names in an
+expression: every setting, `form` and `generalization` (what homogenize and generalize stand for), `cells_kind` (the
+first word of cells), `of_method` and `of_form` (facts of the method and the form that were chosen).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jinja2
+
+from kgather._forms import CELLS, forms
+from kgather._methods import built_in
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A contradiction: the expression that is true where it is one, and what is said then, with {names} of settings."""
+
+    wrong: str
+    told: str
+
+
+def _or(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _rules() -> Iterator[Rule]:
+    by_level = _or([method.name for method in built_in().values() if method.levels])
+    in_blocks = _or([method.name for method in built_in().values() if method.blocks])
+    adding = _or([form.name for form in forms().values() if form.adds_cells])
+    bound = "; ".join(f"{method.name} and {form}" for method in built_in().values() for form in method.forms or ())
+    for kind, why in CELLS.items():
+        showing = _or([form.name for form in forms().values() if kind in form.cells and form.rows != "nobody"])
+        shown = kind if kind in ("all", "rated", "low_rank") else f"{kind} N"
+        yield Rule(
+            f"cells_kind == '{kind}' and '{kind}' not in of_form.cells",
+            f"cells {shown} goes with homogenize {showing}" + (f": {why}." if why else "."),
+        )
+    yield Rule(
+        "scale is not none and not scale[0] < scale[1]",
+        "scale is [min, max] or [min, max, step] with min less than max.",
+    )
+    yield Rule(
+        "scale is not none and scale | length == 3 and scale[0] < scale[1] "
+        "and not (0 < scale[2] and scale[2] <= scale[1] - scale[0])",
+        "scale has a step that is more than 0 and fits between min and max.",
+    )
+    yield Rule(
+        "(of_method.forms is not none and form not in of_method.forms) "
+        "or (of_form.by_method and of_method.forms is none)",
+        f"method {{method}} and homogenize {{form}} do not go together: {bound} go together only.",
+    )
+    yield Rule(
+        "not of_method.anonymous and not i_know_this_is_not_anonymous",
+        "method {method} gives no k-anonymity: every user stands alone. Where that is meant, set "
+        "i_know_this_is_not_anonymous to true (on the command line --i-know-this-is-not-anonymous).",
+    )
+    yield Rule(
+        "form == 'none' and generalization == 'none'",
+        "homogenize none and generalize none leave nothing to release.",
+    )
+    yield Rule(
+        "not of_method.anonymous and generalization != 'none'",
+        "method {method} has no groups to generalize: set generalize to none.",
+    )
+    yield Rule(
+        "of_method.levels and not (level_column and user_attributes)",
+        "method {method} needs the users' levels: set user_attributes and level_column.",
+    )
+    yield Rule(
+        "level_column and not of_method.levels",
+        f"level_column goes with method {by_level}: the others give every user k.",
+    )
+    yield Rule(
+        "(personal_columns or sensitive_columns) and not user_attributes",
+        "personal_columns and sensitive_columns are columns of the users' attributes: set user_attributes.",
+    )
+    yield Rule(
+        "personal_columns and generalization == 'none'",
+        "personal_columns are shown by the generalized table only: set generalize to ndgh or dgh.",
+    )
+    yield Rule(
+        "solver == 'none' and (of_form.needs_solver or (form == 'pure' and single_rater == 'pad'))",
+        "solver none learns nothing to homogenize with: set homogenize to microaggregated, or to pure with "
+        "single_rater drop or keep.",
+    )
+    yield Rule("solver == 'none' and fill == 'prediction'", "fill prediction needs a solver: als or funk.")
+    yield Rule(
+        "solver == 'none' and metric != 'filled' and of_method.gathers_on == 'vectors' and of_method.anonymous",
+        "solver none leaves users nothing to be compared in but metric filled.",
+    )
+    yield Rule("block_size and not of_method.blocks", f"block_size goes with method {in_blocks}.")
+    yield Rule(
+        "sensitive_l is not none and not (sensitive_items or sensitive_columns)",
+        "sensitive_l needs sensitive_items or sensitive_columns.",
+    )
+    yield Rule(
+        "sensitive_l is not none and (sensitive_diversity == 'recursive') != (sensitive_c is not none)",
+        "sensitive_c goes with sensitive_diversity recursive, and only with it.",
+    )
+    yield Rule(
+        "sensitive_l is not none and (of_method.levels or not of_method.anonymous)",
+        "sensitive_l cannot be kept by method {method}, which lets users stand alone.",
+    )
+    yield Rule(
+        "diversity_l > 1 and (not of_form.adds_cells or cells_kind == 'low_rank')",
+        f"diversity_l goes with homogenize {adding} and cells all, rated or top N.",
+    )
+    yield Rule("diversity_l > 1 and solver == 'none'", "diversity_l needs a solver: added cells hold predictions.")
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """All rules, in the order in which they are told."""
+    return tuple(_rules())
+
+
+@cache
+def _compiled() -> tuple[tuple[Any, str], ...]:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    return tuple((environment.compile_expression(rule.wrong), rule.told) for rule in rules())
+
+
+def contradictions(values: Mapping[str, Any]) -> list[str]:
+    """What the values, with all names that an expression may use, say against each other, in sentences."""
+    return [told.format_map(values) for wrong, told in _compiled() if wrong(**values)]

@@ -1,0 +1,127 @@
+"""Users into groups, as the pipeline gathers them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgather._errors import InputError
+from kgather._methods import Groups, Users
+from kgather._settings.project import read
+from kgather._steps import compiling
+from kgather._steps.gathering import gather
+from kgather._steps.relations import BATCH_ROWS, columns, count
+from kgather.udfs.gathering.group_ids import random_group_ids, random_pseudonyms
+from kgather.udfs.preferences import model
+from kgather.udfs.ratings.matrix import RatingMatrix
+
+compiling.tell()
+
+
+def gather_users(
+    coded_ratings: duckdb.DuckDBPyRelation,
+    factors: duckdb.DuckDBPyRelation,
+    *,
+    artifact_ratings: duckdb.DuckDBPyRelation,
+    levels: duckdb.DuckDBPyRelation,
+    sensitive_values: duckdb.DuckDBPyRelation,
+    items: duckdb.DuckDBPyRelation,
+    scale: duckdb.DuckDBPyRelation,
+    settings: str | Mapping[str, Any],
+) -> pa.Table:
+    """Gather users into groups and name groups and members at random.
+
+    `coded_ratings` as for `learn_preferences`, `factors` what it returned, `artifact_ratings` (user_code, position from
+    1, rating), `levels` (user_code, level) with a row for each user, `sensitive_values` (user_code, attribute, value),
+    `items` (item_code, item_id), `scale` one row, `settings` the project's vars
+    as dbt hands them over (see `kgather._settings.project.read`).
+
+    Methods that gather on artifacts gather the users who rated some of them, all others everybody. Returns a table
+    (user_code, group_id, pseudonym, bin, unchanged) in the order of the group ids. Raises InputError where users or
+    options make no sense to the method, PromiseError where a method broke its promise.
+    """
+    asked = read(settings)
+    on_artifacts = asked.of_method.gathers_on == "artifacts"
+    level_codes, level = columns(levels.order("user_code"), "user_code", "level")
+    codes, artifacts = _artifact_table(artifact_ratings)
+    if not on_artifacts:
+        codes = level_codes
+    if len(codes) < asked.k:
+        msg = f"{len(codes)} users rated one of the artifacts, too few for groups of at least {asked.k}."
+        raise InputError(msg)
+    names, sensitive = _sensitive_table(sensitive_values, codes)
+    identifying = _identifying(items, asked.sensitive_items)
+    learnt = count(factors) > 0
+    [(low, high)] = scale.project("scale_min, scale_max").fetchall()
+
+    def read_ratings() -> RatingMatrix:
+        return RatingMatrix.from_batches(
+            coded_ratings.to_arrow_reader(BATCH_ROWS), n_users=len(level_codes), n_items=len(identifying)
+        )
+
+    users = Users(
+        n=len(codes),
+        read_ratings=read_ratings,
+        preferences=model.from_table(factors.to_arrow_reader(BATCH_ROWS)) if learnt else None,
+        artifacts=artifacts,
+        levels=level[codes].astype(np.int32),
+        sensitive=sensitive,
+        sensitive_names=names,
+        identifying=identifying,
+        scale=(low, high),
+        asked=asked,
+        threads=asked.threads or os.cpu_count() or 1,
+        on_artifacts=on_artifacts,
+    )
+    return _named(codes, gather(users, asked.of_method, asked.options))
+
+
+def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[np.ndarray, np.ndarray]:
+    """The codes of the users who rated an artifact, ascending, and their float64[n, a], NaN where not rated."""
+    users, positions, ratings = columns(artifact_ratings, "user_code", "position", "rating")
+    codes, rows = np.unique(users, return_inverse=True)
+    table = np.full((len(codes), int(positions.max(initial=1))), np.nan)
+    table[rows, positions - 1] = ratings
+    return codes, table
+
+
+def _sensitive_table(values: duckdb.DuckDBPyRelation, codes: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The names of the sensitive attributes and float64[n, s], NaN where a user has no value; users as in `codes`."""
+    users, attributes, numbers = columns(values, "user_code", "attribute", "value")
+    names, places = np.unique(attributes.astype(str), return_inverse=True)
+    table = np.full((len(codes), len(names)), np.nan)
+    gathered = np.isin(users, codes)
+    table[np.searchsorted(codes, users[gathered]), places[gathered]] = numbers[gathered]
+    return names.tolist(), table
+
+
+def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any]) -> np.ndarray:
+    """Which items, by code, are not sensitive."""
+    table = items.project("item_code, cast(item_id as varchar) as item_id").to_arrow_table()
+    identifying = np.ones(len(table), dtype=bool)
+    sensitive = pc.is_in(table["item_id"], pa.array([str(item) for item in sensitive_items], pa.string()))
+    identifying[table["item_code"].to_numpy()[sensitive.to_numpy()]] = False
+    return identifying
+
+
+def _named(codes: np.ndarray, found: Groups) -> pa.Table:
+    """The secret map under random names, in the order of the group ids."""
+    group_ids = random_group_ids(int(found.groups.max()) + 1)[found.groups]
+    order = np.argsort(group_ids, kind="stable")
+
+    def beside(values: np.ndarray | None, kind: pa.DataType) -> pa.Array:
+        return pa.nulls(len(order), kind) if values is None else pa.array(values[order], kind)
+
+    return pa.table(
+        {
+            "user_code": pa.array(codes[order].astype(np.int32)),
+            "group_id": pa.array(group_ids[order]),
+            "pseudonym": pa.array(random_pseudonyms(len(order))),
+            "bin": beside(found.bins, pa.int32()),
+            "unchanged": beside(found.unchanged, pa.bool_()),
+        }
+    )

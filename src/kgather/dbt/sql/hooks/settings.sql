@@ -1,0 +1,429 @@
+{#- Written by `make generate` from src/kgather/_settings, _methods and _forms; do not edit. -#}
+
+{#- The defaults of all settings; none where there is none. -#}
+{% macro setting_defaults() %}
+  {{ return({
+    'scale': none,
+    'not_rated': none,
+    'min_ratings': 1,
+    'max_rejected_share': 0.01,
+    'user_attributes': none,
+    'personal_columns': [],
+    'level_column': none,
+    'k': none,
+    'method': 'bkg',
+    'method_options': {},
+    'solver': 'als',
+    'solver_options': {},
+    'rank': 3,
+    'metric': 'prediction',
+    'fill': 'median',
+    'bisection_tries': 10,
+    'refine': 'auto',
+    'block_size': 0,
+    'artifacts': 10,
+    'epsilon': 1,
+    'seed': 0,
+    'threads': 0,
+    'sensitive_items': [],
+    'sensitive_columns': [],
+    'sensitive_diversity': 'distinct',
+    'sensitive_l': none,
+    'sensitive_c': none,
+    'homogenize': 'auto',
+    'cells': 'all',
+    'popular_noise': 1,
+    'single_rater': 'pad',
+    'max_cells': 50000000,
+    'diversity_b': 1,
+    'diversity_l': 1,
+    'generalize': 'auto',
+    'hierarchy': 'halves',
+    'noise_sigma': 1,
+    'noise_clip': true,
+    'metrics': 'auto',
+    'i_know_this_is_not_anonymous': false,
+    'ratings': none,
+    'user_column': none,
+    'item_column': none,
+    'rating_column': none,
+    'time_column': none,
+    'item_id_type': 'bigint',
+    'method_facts': none,
+  }) }}
+{% endmacro %}
+
+{#- Names that are no other project's: they are read without the prefix, too, with a warning. -#}
+{% macro old_setting_names() %}
+  {{ return([
+    'not_rated',
+    'min_ratings',
+    'max_rejected_share',
+    'user_attributes',
+    'personal_columns',
+    'level_column',
+    'method_options',
+    'bisection_tries',
+    'sensitive_items',
+    'sensitive_columns',
+    'sensitive_diversity',
+    'sensitive_l',
+    'sensitive_c',
+    'homogenize',
+    'popular_noise',
+    'single_rater',
+    'diversity_b',
+    'diversity_l',
+    'noise_sigma',
+    'noise_clip',
+    'i_know_this_is_not_anonymous',
+    'user_column',
+    'item_column',
+    'rating_column',
+    'time_column',
+    'item_id_type',
+    'method_facts',
+  ]) }}
+{% endmacro %}
+
+{#- Vars that dbt reads before there are any models. -#}
+{% macro settings_outside() %}
+  {{ return(['release_database']) }}
+{% endmacro %}
+
+{#- What SQL has to know of the methods; of one that another package registers, `method_facts` says it. -#}
+{% macro method_facts(name) %}
+  {% set known = {
+    'bkg': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none},
+    'bokg': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none},
+    'bounded_t_means': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none},
+    'customized': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': true, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none},
+    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'interval', 'generalization': 'none', 'forms': none},
+    'k_likeness': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none},
+    'k_member': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none},
+    'mdav': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none},
+    'mondrian': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none},
+    'gaussian_noise': {'gathers_on': 'vectors', 'levels': false, 'anonymous': false, 'refines': false, 'blocks': false, 'form': 'noise', 'generalization': 'none', 'forms': ['noise']},
+  } %}
+  {% set other = {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none} %}
+  {% set other = kgather.setting('method_facts') or other %}
+  {{ return(known[name] if name is string and name in known else other) }}
+{% endmacro %}
+
+{#- What SQL has to know of the forms. -#}
+{% macro form_facts(name) %}
+  {% set known = {
+    'predicted': {'rows': 'groups', 'cells': ['all', 'rated', 'top', 'best', 'popular', 'low_rank'], 'needs_solver': true, 'bounded': false, 'adds_cells': true, 'by_method': false},
+    'microaggregated': {'rows': 'groups', 'cells': ['all', 'rated', 'top'], 'needs_solver': false, 'bounded': false, 'adds_cells': false, 'by_method': false},
+    'padded': {'rows': 'groups', 'cells': ['all', 'rated', 'top', 'best', 'popular'], 'needs_solver': true, 'bounded': false, 'adds_cells': true, 'by_method': false},
+    'pure': {'rows': 'groups', 'cells': ['all', 'rated', 'top'], 'needs_solver': false, 'bounded': true, 'adds_cells': true, 'by_method': false},
+    'interval': {'rows': 'users', 'cells': ['all', 'rated', 'top'], 'needs_solver': false, 'bounded': true, 'adds_cells': false, 'by_method': false},
+    'noise': {'rows': 'users', 'cells': ['all', 'rated', 'top'], 'needs_solver': false, 'bounded': false, 'adds_cells': false, 'by_method': true},
+    'none': {'rows': 'nobody', 'cells': ['all', 'rated', 'top', 'low_rank'], 'needs_solver': false, 'bounded': true, 'adds_cells': false, 'by_method': false},
+  } %}
+  {{ return(known[name] if name is string and name in known else known['none']) }}
+{% endmacro %}
+
+{#- What is wrong with the values of single settings, in sentences. -#}
+{% macro wrong_settings() %}
+  {% set problems = [] %}
+  {% set value = kgather.setting('scale') %}
+  {% if value is not none and not ((value is sequence and value is not string and value is not mapping and value | length >= 2 and value | length <= 3 and kgather.all_are(value, 'number')) or value is none) %}
+    {% do problems.append('scale is [min, max] or [min, max, step], all numbers, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('not_rated') %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0) or value is none) %}
+    {% do problems.append('not_rated is a number, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('min_ratings') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 1) %}
+    {% do problems.append('min_ratings is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('max_rejected_share') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0 and value <= 1) %}
+    {% do problems.append('max_rejected_share is a number from 0 to 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('user_attributes') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('user_attributes is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('personal_columns') %}
+  {% if value is not none and not (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'string')) %}
+    {% do problems.append('personal_columns is a list of texts, as [age, gender], not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('level_column') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('level_column is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('k') %}
+  {% if value is none %}{% do problems.append('k is not set.') %}
+  {% elif not (value is integer and value is not boolean and value >= 1) %}
+    {% do problems.append('k is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('method') %}
+  {% if value is not none and not (value is string) %}
+    {% do problems.append('method is one of bkg, bokg, bounded_t_means, customized, epsilon, k_likeness, k_member, mdav, mondrian, gaussian_noise, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('method_options') %}
+  {% if value is not none and not value is mapping %}
+    {% do problems.append('method_options is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('solver') %}
+  {% if value is not none and not (value is string and value in ['als', 'funk', 'none']) %}
+    {% do problems.append('solver is one of als, funk, none, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('solver_options') %}
+  {% if value is not none and not value is mapping %}
+    {% do problems.append('solver_options is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('rank') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 1 and value <= 500) %}
+    {% do problems.append('rank is a whole number from 1 to 500, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('metric') %}
+  {% if value is not none and not (value is string and value in ['prediction', 'preference', 'filled']) %}
+    {% do problems.append('metric is one of prediction, preference, filled, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('fill') %}
+  {% if value is not none and not (value is string and value in ['median', 'prediction']) %}
+    {% do problems.append('fill is one of median, prediction, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('bisection_tries') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 1) %}
+    {% do problems.append('bisection_tries is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('refine') %}
+  {% if value is not none and not ((value is string and value in ['auto']) or value is boolean) %}
+    {% do problems.append('refine is auto, true or false, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('block_size') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 0) %}
+    {% do problems.append('block_size is a whole number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('artifacts') %}
+  {% if value is not none and not ((value is integer and value is not boolean and value >= 1) or (value is sequence and value is not string and value is not mapping and value | length >= 1 and kgather.all_are(value, 'integer or string'))) %}
+    {% do problems.append('artifacts is the number of items to take, as 10, or a list of item ids, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('epsilon') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
+    {% do problems.append('epsilon is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('seed') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 0 and value < 9223372036854775808) %}
+    {% do problems.append('seed is a whole number of at least 0 and less than 2^63, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('threads') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 0) %}
+    {% do problems.append('threads is a whole number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('sensitive_items') %}
+  {% if value is not none and not (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'integer or string')) %}
+    {% do problems.append('sensitive_items is a list of item ids, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('sensitive_columns') %}
+  {% if value is not none and not (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'string')) %}
+    {% do problems.append('sensitive_columns is a list of texts, as [age, gender], not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('sensitive_diversity') %}
+  {% if value is not none and not (value is string and value in ['distinct', 'entropy', 'recursive', 'deviation']) %}
+    {% do problems.append('sensitive_diversity is one of distinct, entropy, recursive, deviation, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('sensitive_l') %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0 and value > 0) or value is none) %}
+    {% do problems.append('sensitive_l is a number above 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('sensitive_c') %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0 and value > 0) or value is none) %}
+    {% do problems.append('sensitive_c is a number above 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('homogenize') %}
+  {% if value is not none and not (value is string and value in ['auto', 'predicted', 'microaggregated', 'padded', 'pure', 'interval', 'noise', 'none']) %}
+    {% do problems.append('homogenize is one of auto, predicted, microaggregated, padded, pure, interval, noise, none, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('cells') %}
+  {% if value is not none and not (value is string and modules.re.fullmatch('^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$', value)) %}
+    {% do problems.append('cells is all, rated, low_rank, top N, best N or popular N (as top 100), not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('popular_noise') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
+    {% do problems.append('popular_noise is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('single_rater') %}
+  {% if value is not none and not (value is string and value in ['pad', 'drop', 'keep']) %}
+    {% do problems.append('single_rater is one of pad, drop, keep, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('max_cells') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 1) %}
+    {% do problems.append('max_cells is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('diversity_b') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 1 and value <= 3) %}
+    {% do problems.append('diversity_b is a whole number from 1 to 3, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('diversity_l') %}
+  {% if value is not none and not (value is integer and value is not boolean and value >= 1) %}
+    {% do problems.append('diversity_l is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('generalize') %}
+  {% if value is not none and not (value is string and value in ['auto', 'ndgh', 'dgh', 'none']) %}
+    {% do problems.append('generalize is one of auto, ndgh, dgh, none, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('hierarchy') %}
+  {% if value is not none and not ((value is string and value in ['halves', 'binary']) or (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'list'))) %}
+    {% do problems.append('hierarchy is halves, binary or levels of [low, high], the finest first, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('noise_sigma') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
+    {% do problems.append('noise_sigma is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('noise_clip') %}
+  {% if value is not none and not value is boolean %}
+    {% do problems.append('noise_clip is true or false, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('metrics') %}
+  {% if value is not none and not (value is string and value in ['auto', 'all', 'none']) %}
+    {% do problems.append('metrics is one of auto, all, none, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('i_know_this_is_not_anonymous') %}
+  {% if value is not none and not value is boolean %}
+    {% do problems.append('i_know_this_is_not_anonymous is true or false, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('ratings') %}
+  {% if value is none %}{% do problems.append('ratings is not set.') %}
+  {% elif not value is string %}
+    {% do problems.append('ratings is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('user_column') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('user_column is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('item_column') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('item_column is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('rating_column') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('rating_column is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('time_column') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('time_column is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('item_id_type') %}
+  {% if value is not none and not (value is string and value in ['bigint', 'varchar']) %}
+    {% do problems.append('item_id_type is one of bigint, varchar, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('method_facts') %}
+  {% if value is not none and not (value is mapping or value is none) %}
+    {% do problems.append('method_facts is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {{ return(problems) }}
+{% endmacro %}
+
+{#- What settings say against each other, in sentences; only where each makes sense by itself. -#}
+{% macro contradicting_settings() %}
+  {% set problems = [] %}
+  {% set scale = kgather.setting('scale') %}
+  {% set user_attributes = kgather.setting('user_attributes') %}
+  {% set personal_columns = kgather.setting('personal_columns') %}
+  {% set level_column = kgather.setting('level_column') %}
+  {% set k = kgather.setting('k') %}
+  {% set method = kgather.setting('method') %}
+  {% set solver = kgather.setting('solver') %}
+  {% set rank = kgather.setting('rank') %}
+  {% set metric = kgather.setting('metric') %}
+  {% set fill = kgather.setting('fill') %}
+  {% set block_size = kgather.setting('block_size') %}
+  {% set sensitive_items = kgather.setting('sensitive_items') %}
+  {% set sensitive_columns = kgather.setting('sensitive_columns') %}
+  {% set sensitive_diversity = kgather.setting('sensitive_diversity') %}
+  {% set sensitive_l = kgather.setting('sensitive_l') %}
+  {% set sensitive_c = kgather.setting('sensitive_c') %}
+  {% set homogenize = kgather.setting('homogenize') %}
+  {% set cells = kgather.setting('cells') %}
+  {% set single_rater = kgather.setting('single_rater') %}
+  {% set diversity_l = kgather.setting('diversity_l') %}
+  {% set generalize = kgather.setting('generalize') %}
+  {% set i_know_this_is_not_anonymous = kgather.setting('i_know_this_is_not_anonymous') %}
+  {% set form = kgather.homogenize() %}
+  {% set generalization = kgather.generalize() %}
+  {% set cells_kind = kgather.cells_kind() %}
+  {% set of_method = kgather.method_facts(method) %}
+  {% set of_form = kgather.form_facts(form) %}
+  {% if cells_kind == 'all' and 'all' not in of_form.cells %}
+    {% do problems.append('cells all goes with homogenize predicted, microaggregated, padded, pure, interval or noise.') %}
+  {% endif %}
+  {% if cells_kind == 'rated' and 'rated' not in of_form.cells %}
+    {% do problems.append('cells rated goes with homogenize predicted, microaggregated, padded, pure, interval or noise.') %}
+  {% endif %}
+  {% if cells_kind == 'top' and 'top' not in of_form.cells %}
+    {% do problems.append('cells top N goes with homogenize predicted, microaggregated, padded, pure, interval or noise.') %}
+  {% endif %}
+  {% if cells_kind == 'best' and 'best' not in of_form.cells %}
+    {% do problems.append('cells best N goes with homogenize predicted or padded: it shows what is predicted best.') %}
+  {% endif %}
+  {% if cells_kind == 'popular' and 'popular' not in of_form.cells %}
+    {% do problems.append('cells popular N goes with homogenize predicted or padded: it shows items that nobody may have rated.') %}
+  {% endif %}
+  {% if cells_kind == 'low_rank' and 'low_rank' not in of_form.cells %}
+    {% do problems.append('cells low_rank goes with homogenize predicted: nothing else has a low rank.') %}
+  {% endif %}
+  {% if scale is not none and not scale[0] < scale[1] %}
+    {% do problems.append('scale is [min, max] or [min, max, step] with min less than max.') %}
+  {% endif %}
+  {% if scale is not none and scale | length == 3 and scale[0] < scale[1] and not (0 < scale[2] and scale[2] <= scale[1] - scale[0]) %}
+    {% do problems.append('scale has a step that is more than 0 and fits between min and max.') %}
+  {% endif %}
+  {% if (of_method.forms is not none and form not in of_method.forms) or (of_form.by_method and of_method.forms is none) %}
+    {% do problems.append('method ' ~ method ~ ' and homogenize ' ~ form ~ ' do not go together: gaussian_noise and noise go together only.') %}
+  {% endif %}
+  {% if not of_method.anonymous and not i_know_this_is_not_anonymous %}
+    {% do problems.append('method ' ~ method ~ ' gives no k-anonymity: every user stands alone. Where that is meant, set i_know_this_is_not_anonymous to true (on the command line --i-know-this-is-not-anonymous).') %}
+  {% endif %}
+  {% if form == 'none' and generalization == 'none' %}
+    {% do problems.append('homogenize none and generalize none leave nothing to release.') %}
+  {% endif %}
+  {% if not of_method.anonymous and generalization != 'none' %}
+    {% do problems.append('method ' ~ method ~ ' has no groups to generalize: set generalize to none.') %}
+  {% endif %}
+  {% if of_method.levels and not (level_column and user_attributes) %}
+    {% do problems.append('method ' ~ method ~ ' needs the users\' levels: set user_attributes and level_column.') %}
+  {% endif %}
+  {% if level_column and not of_method.levels %}
+    {% do problems.append('level_column goes with method bokg or customized: the others give every user k.') %}
+  {% endif %}
+  {% if (personal_columns or sensitive_columns) and not user_attributes %}
+    {% do problems.append('personal_columns and sensitive_columns are columns of the users\' attributes: set user_attributes.') %}
+  {% endif %}
+  {% if personal_columns and generalization == 'none' %}
+    {% do problems.append('personal_columns are shown by the generalized table only: set generalize to ndgh or dgh.') %}
+  {% endif %}
+  {% if solver == 'none' and (of_form.needs_solver or (form == 'pure' and single_rater == 'pad')) %}
+    {% do problems.append('solver none learns nothing to homogenize with: set homogenize to microaggregated, or to pure with single_rater drop or keep.') %}
+  {% endif %}
+  {% if solver == 'none' and fill == 'prediction' %}
+    {% do problems.append('fill prediction needs a solver: als or funk.') %}
+  {% endif %}
+  {% if solver == 'none' and metric != 'filled' and of_method.gathers_on == 'vectors' and of_method.anonymous %}
+    {% do problems.append('solver none leaves users nothing to be compared in but metric filled.') %}
+  {% endif %}
+  {% if block_size and not of_method.blocks %}
+    {% do problems.append('block_size goes with method bkg, bounded_t_means or mdav.') %}
+  {% endif %}
+  {% if sensitive_l is not none and not (sensitive_items or sensitive_columns) %}
+    {% do problems.append('sensitive_l needs sensitive_items or sensitive_columns.') %}
+  {% endif %}
+  {% if sensitive_l is not none and (sensitive_diversity == 'recursive') != (sensitive_c is not none) %}
+    {% do problems.append('sensitive_c goes with sensitive_diversity recursive, and only with it.') %}
+  {% endif %}
+  {% if sensitive_l is not none and (of_method.levels or not of_method.anonymous) %}
+    {% do problems.append('sensitive_l cannot be kept by method ' ~ method ~ ', which lets users stand alone.') %}
+  {% endif %}
+  {% if diversity_l > 1 and (not of_form.adds_cells or cells_kind == 'low_rank') %}
+    {% do problems.append('diversity_l goes with homogenize predicted, padded or pure and cells all, rated or top N.') %}
+  {% endif %}
+  {% if diversity_l > 1 and solver == 'none' %}
+    {% do problems.append('diversity_l needs a solver: added cells hold predictions.') %}
+  {% endif %}
+  {{ return(problems) }}
+{% endmacro %}

@@ -1,0 +1,316 @@
+"""Writes what follows from the settings, methods and forms: `make generate`. A test says where it is out of date.
+
+The schema is `kgather._settings.project.ProjectSettings`. From it come the macros of `sql/hooks/settings.sql` (names,
+defaults, checks, and what SQL has to know of methods and forms), the configuration of the Python models, the project
+file at the top of the repository, docs/vars.md and the table of docs/methods/README.md.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kgather._dbt_package import dbt_path
+from kgather._forms import forms
+from kgather._methods import built_in
+from kgather._settings.fields import SECTIONS
+from kgather._settings.project import DEFAULT_FACTS, OUTSIDE, PREFIX, ProjectSettings
+from kgather._settings.rules import rules
+from kgather._settings.wording import described, schemas
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = list(ProjectSettings.model_fields)
+OLD_NAMES = [
+    name
+    for name, field in ProjectSettings.model_fields.items()
+    if dict(field.json_schema_extra or {}).get("own_name")  # type: ignore[arg-type]
+]
+_HEAD = "Written by `make generate` from src/kgather/_settings, _methods and _forms; do not edit."
+
+
+def jinja(value: object) -> str:
+    """A value as a literal of Jinja."""
+    return (
+        re.sub(r"\b(True|False|None)\b", lambda word: word[0].lower(), repr(value))
+        if not isinstance(value, str)
+        else repr(value)
+    )
+
+
+def condition(schema: Mapping[str, Any], value: str, depth: int = 0) -> str:
+    """An expression of Jinja that is true where the value is of the schema; as strict as pydantic is with it."""
+    if "anyOf" in schema:
+        return "(" + " or ".join(condition(part, value, depth) for part in schema["anyOf"]) + ")"
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return f"({value} is string and {value} in {jinja(values)})"
+    kind = schema.get("type")
+    if kind == "null":
+        return f"{value} is none"
+    if kind == "boolean":
+        return f"{value} is boolean"
+    if kind == "string":
+        found = f"{value} is string"
+        if "pattern" in schema:
+            found = f"({found} and modules.re.fullmatch({jinja(schema['pattern'])}, {value}))"
+        return found
+    if kind in ("integer", "number"):
+        parts = [f"{value} is {'integer' if kind == 'integer' else 'number'}", f"{value} is not boolean"]
+        if kind == "number":
+            parts.append(f"{value} - {value} == 0")  # neither infinite nor no number
+        for name, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<")):
+            if name in schema:
+                parts.append(f"{value} {sign} {schema[name]}")
+        return "(" + " and ".join(parts) + ")"
+    if kind == "object":
+        return f"{value} is mapping"
+    assert kind == "array", schema
+    # Whether all items are of their schema is asked by a macro of its own: expressions have no loops.
+    parts = [f"{value} is sequence", f"{value} is not string", f"{value} is not mapping"]
+    if "minItems" in schema:
+        parts.append(f"{value} | length >= {schema['minItems']}")
+    if "maxItems" in schema:
+        parts.append(f"{value} | length <= {schema['maxItems']}")
+    return "(" + " and ".join(parts) + f" and kgather.all_are({value}, {jinja(_item_kind(schema['items']))}))"
+
+
+def _item_kind(schema: Mapping[str, Any]) -> str:
+    """The name of what the items of a list are, as the macro `all_are` knows it."""
+    if "anyOf" in schema:
+        return " or ".join(sorted(str(part["type"]) for part in schema["anyOf"]))
+    return "list" if schema["type"] == "array" else str(schema["type"])
+
+
+def settings_macros() -> str:
+    """The text of sql/hooks/settings.sql."""
+    defaults = {
+        name: None if field.is_required() else field.default for name, field in ProjectSettings.model_fields.items()
+    }
+    lines = [f"{{#- {_HEAD} -#}}", ""]
+    lines += [
+        "{#- The defaults of all settings; none where there is none. -#}",
+        "{% macro setting_defaults() %}",
+        "  {{ return({",
+        *(f"    {name!r}: {jinja(value)}," for name, value in defaults.items()),
+        "  }) }}",
+        "{% endmacro %}",
+        "",
+        "{#- Names that are no other project's: they are read without the prefix, too, with a warning. -#}",
+        "{% macro old_setting_names() %}",
+        "  {{ return([",
+        *(f"    {name!r}," for name in OLD_NAMES),
+        "  ]) }}",
+        "{% endmacro %}",
+        "",
+        "{#- Vars that dbt reads before there are any models. -#}",
+        "{% macro settings_outside() %}",
+        f"  {{{{ return({jinja(list(OUTSIDE))}) }}}}",
+        "{% endmacro %}",
+        "",
+        "{#- What SQL has to know of the methods; of one that another package registers, `method_facts` says it. -#}",
+        "{% macro method_facts(name) %}",
+        "  {% set known = {",
+        *(f"    {method.name!r}: {jinja(dict(method.facts))}," for method in built_in().values()),
+        "  } %}",
+        f"  {{% set other = {jinja(dict(DEFAULT_FACTS))} %}}",
+        "  {% set other = kgather.setting('method_facts') or other %}",
+        "  {{ return(known[name] if name is string and name in known else other) }}",
+        "{% endmacro %}",
+        "",
+        "{#- What SQL has to know of the forms. -#}",
+        "{% macro form_facts(name) %}",
+        "  {% set known = {",
+        *(f"    {form.name!r}: {jinja(dict(form.facts))}," for form in forms().values()),
+        "  } %}",
+        "  {{ return(known[name] if name is string and name in known else known['none']) }}",
+        "{% endmacro %}",
+        "",
+        "{#- What is wrong with the values of single settings, in sentences. -#}",
+        "{% macro wrong_settings() %}",
+        "  {% set problems = [] %}",
+    ]
+    for name, schema in schemas(ProjectSettings).items():
+        lines.append(f"  {{% set value = kgather.setting({name!r}) %}}")
+        if ProjectSettings.model_fields[name].is_required():
+            lines.append(f"  {{% if value is none %}}{{% do problems.append({name + ' is not set.'!r}) %}}")
+            lines.append(f"  {{% elif not {_condition_of(name, schema)} %}}")
+        else:
+            lines.append(f"  {{% if value is not none and not {_condition_of(name, schema)} %}}")
+        lines.append(
+            f"    {{% do problems.append({name + ' is ' + described(schema) + ', not '!r} ~ tojson(value) ~ '.') %}}"
+        )
+        lines.append("  {% endif %}")
+    lines += [
+        "  {{ return(problems) }}",
+        "{% endmacro %}",
+        "",
+        "{#- What settings say against each other, in sentences; only where each makes sense by itself. -#}",
+        "{% macro contradicting_settings() %}",
+        "  {% set problems = [] %}",
+        *(f"  {{% set {name} = kgather.setting({name!r}) %}}" for name in _named_in_rules()),
+        "  {% set form = kgather.homogenize() %}",
+        "  {% set generalization = kgather.generalize() %}",
+        "  {% set cells_kind = kgather.cells_kind() %}",
+        "  {% set of_method = kgather.method_facts(method) %}",
+        "  {% set of_form = kgather.form_facts(form) %}",
+    ]
+    for rule in rules():
+        told = "'" + rule.told.replace("'", "\\'") + "'"
+        told = re.sub(r"\{(\w+)\}", r"' ~ \1 ~ '", told).replace(" ~ ''", "")
+        lines += [f"  {{% if {rule.wrong} %}}", f"    {{% do problems.append({told}) %}}", "  {% endif %}"]
+    lines += ["  {{ return(problems) }}", "{% endmacro %}"]
+    return "\n".join(lines) + "\n"
+
+
+def _condition_of(name: str, schema: Mapping[str, Any]) -> str:
+    if name == "method":
+        # Other packages may have more: whether there is one of this name, Python says.
+        return "(value is string)"
+    return condition(schema, "value")
+
+
+def _named_in_rules() -> list[str]:
+    words = set(re.findall(r"\w+", " ".join(rule.wrong + " " + rule.told for rule in rules())))
+    return [name for name in NAMES if name in words]
+
+
+def steps_yml() -> str:
+    """The text of models/intermediate/_steps.yml: Python models get their settings from a configuration."""
+    prefixed = ", ".join(f"{name!r}: var({PREFIX + name!r}, none)" for name in NAMES)
+    old = ", ".join(f"{name!r}: var({name!r}, none)" for name in OLD_NAMES)
+    says = "{{ tojson({'prefixed': {" + prefixed + "}, 'nested': var('kgather', none), 'old': {" + old + "}}) }}"
+
+    def value(name: str) -> str:
+        default = ProjectSettings.model_fields[name].default
+        fallback = f"(var('kgather', none) or {{}}).get({name!r}) or {jinja(default)}"
+        if name in OLD_NAMES:
+            fallback = f"(var('kgather', none) or {{}}).get({name!r}) or var({name!r}, none) or {jinja(default)}"
+        return f"(var({PREFIX + name!r}, none) or {fallback})"
+
+    own_form = {m.name: m.form for m in built_in().values()}
+    adding = [form.name for form in forms().values() if form.rows == "groups"]
+    by_method = f"{jinja(own_form)}.get({value('method')} | string, 'predicted')"
+    form = f"({by_method} if {value('homogenize')} == 'auto' else {value('homogenize')})"
+    enabled = (
+        "{{ ("
+        f"{value('diversity_l')} | string not in ['0', '1'] and {value('cells')} != 'low_rank' and {form} in {adding!r}"
+        ") | as_bool }}"
+    )
+    models = {
+        "int_kgather__factors": ("Levels and factors of users and items in codes, as the solver learnt them.", False),
+        "int_kgather__gathered": ("The secret map in codes with the random ids that the release uses.", False),
+        "int_kgather__added_cells": (
+            "Cells added until every set of items that some user rated is shown by enough groups.",
+            True,
+        ),
+        "int_kgather__item_coverage": (
+            "The fewest groups of the release that show a set of items which some user rated.",
+            True,
+        ),
+    }
+    lines = [f"# {_HEAD}", "models:"]
+    for name, (text, optional) in models.items():
+        lines += [f"  - name: {name}", f"    description: {text}", "    config:"]
+        if optional:
+            lines += [
+                "      # As the macro adds_cells says, which cannot be called here.",
+                "      enabled: >-",
+                f"        {enabled}",
+            ]
+        lines += ["      meta:", "        settings: >-", f"          {says}"]
+    return "\n".join(lines) + "\n"
+
+
+def project_yml() -> str:
+    """The project file at the top, for a repository that is a dbt package: the package's own but for the paths."""
+    text = (dbt_path() / "dbt_project.yml").read_text(encoding="utf-8")
+    where = dbt_path().relative_to(ROOT).as_posix()
+    for folder in ("models", "sql"):
+        text = text.replace(f"[{folder}]", f"[{where}/{folder}]")
+    return f"# {_HEAD}\n" + text
+
+
+def vars_md() -> str:
+    """The text of docs/vars.md."""
+    lines = [
+        f"<!-- {_HEAD} -->",
+        "",
+        "# Vars",
+        "",
+        "Set them in your `dbt_project.yml`, nested under `vars: kgather:` or with the prefix `kgather_`:",
+        "",
+        "```yaml",
+        "vars:",
+        "  kgather:",
+        "    ratings: my_ratings",
+        "    k: 10",
+        "  kgather_seed: 7       # the same as seed: 7 under kgather:",
+        "```",
+        "",
+        "On dbt's command line use the prefix: `--vars '{kgather_k: 10}'`. A prefixed var beats a nested one.",
+        "`--vars '{kgather: {k: 10}}'` is refused, as it would replace all that the project nests there. A var",
+        "of yours that is named `k` or `seed` is yours: kgather never reads it. `null` stands for the default.",
+        "",
+        "On kgather's own command line these are the options of the same name, or `--set VAR=VALUE`.",
+        "",
+        "Names that no other project would have are still read without the prefix, with a warning: "
+        + ", ".join(f"`{name}`" for name in OLD_NAMES)
+        + ".",
+    ]
+    for section in SECTIONS:
+        lines += ["", f"## {section}", "", "| var | description | default |", "| --- | --- | --- |"]
+        for name, field in ProjectSettings.model_fields.items():
+            extra: dict[str, Any] = dict(field.json_schema_extra or {})  # type: ignore[arg-type]
+            if extra["section"] == section:
+                lines.append(f"| `{name}` | {_cell(extra['docs'])} | {_default(field, extra)} |")
+        if section == SECTIONS[-1]:
+            lines += [f"| `kgather_{name}` | {_cell(text)} | the target |" for name, text in OUTSIDE.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _default(field: Any, extra: Mapping[str, Any]) -> str:
+    if extra["shown_default"]:
+        return str(extra["shown_default"])
+    return "none" if field.default is None else f"`{json.dumps(field.default)}`".replace('"', "")
+
+
+_TABLE = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
+
+
+def methods_md() -> str:
+    """docs/methods/README.md with its table of methods."""
+    text = (ROOT / "docs" / "methods" / "README.md").read_text(encoding="utf-8")
+    rows = ["| method | gathers on | groups | cost | choose it |", "| --- | --- | --- | --- | --- |"]
+    for method in built_in().values():
+        facts = " | ".join((method.looks_at, method.groups, method.cost, method.choose))
+        rows.append(f"| [{method.name}]({method.name}.md) | {facts} |")
+    table = "\n".join(rows)
+    return _TABLE.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text)
+
+
+def files() -> dict[Path, str]:
+    """Everything that is generated."""
+    return {
+        dbt_path() / "sql" / "hooks" / "settings.sql": settings_macros(),
+        dbt_path() / "models" / "intermediate" / "_steps.yml": steps_yml(),
+        ROOT / "dbt_project.yml": project_yml(),
+        ROOT / "docs" / "vars.md": vars_md(),
+        ROOT / "docs" / "methods" / "README.md": methods_md(),
+    }
+
+
+def main() -> None:
+    """Write what is out of date."""
+    for file, text in files().items():
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+            print(f"{file.relative_to(ROOT)} written")
+
+
+if __name__ == "__main__":
+    main()
