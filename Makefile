@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long test-explore coverage lint bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
+.PHONY: help setup demo test test-usual test-fast test-long test-explore coverage lint bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,7 +24,10 @@ demo: setup  ## publish the made-up sample at k = 5 into demo-release/
 # Which test is of which level: tests/levels.py. Workers take tests from each other in the end, so that none is left alone.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test: setup lint  ## run the linters and all tests but the long ones: some minutes
+test: setup  ## run the linters and all tests but the long ones: some minutes
+	@$(MAKE) --no-print-directory -j 2 lint test-usual
+
+test-usual: setup
 	$(PYTEST) -m "not long"
 
 test-fast: setup  ## run the tests that neither publish nor start a process

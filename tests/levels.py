@@ -2,7 +2,8 @@
 
 - fast: computes in this process. `make test-fast` runs these alone.
 - slow: publishes or starts a process, which costs seconds. `make test` runs these, too.
-- long: needs clients of others, engines, many ledgers, large data, load or a fuzzer. `make test-long` runs these.
+- long: needs clients of others, an installation of its own, many ledgers, real ratings, load or a fuzzer.
+  `make test-long` runs these.
 
 Whoever asks for one of the fixtures below is slow or long without saying so. Others say so by a mark. A test without
 one that publishes or starts a process is stopped, whichever run it is in: what is called fast stays fast.
@@ -15,7 +16,7 @@ import pytest
 
 OF_LEVEL = {
     "slow": frozenset({"publish_to", "publish_anew", "start", "secure"}),
-    "long": frozenset({"data_dir"}),
+    "long": frozenset({"data_dir", "wheel", "site", "shop", "checkout"}),
 }
 _PROCESSES = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "os.exec"})
 _ADVICE = "Mark it with pytest.mark.slow, or test the same without."

@@ -306,6 +306,7 @@ def test_top_items_only(publish_to, sample: Path) -> None:
     assert {row["item_id"] for row in rows(published.folder, "ratings")} == {int(item) for item, _ in most}
 
 
+@pytest.mark.slow
 def test_other_sizes_of_group_are_reported_on_request(tmp_path: Path, sample: Path) -> None:
     publish(
         [str(sample)],

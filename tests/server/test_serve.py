@@ -23,6 +23,8 @@ from waiting import until
 from kgather._guard.guard import Guard
 from kgather._server import users
 
+pytestmark = pytest.mark.long
+
 BY_CITY = "SELECT city, COUNT(*) AS n FROM ratings_wide GROUP BY city ORDER BY city"
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="prctl and /proc are Linux's")
 

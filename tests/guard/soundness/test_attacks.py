@@ -15,6 +15,8 @@ from oracle import Oracle, decoded, powers
 from kgather._guard.guard import Guard
 from kgather._guard.refused import Refused
 
+pytestmark = pytest.mark.long
+
 N, K, TARGET = 80, 5, 42
 ITEMS = ("p", "q", "r", "s", "t")
 

@@ -18,6 +18,8 @@ from test_soundness import LONG
 from kgather._guard.guard import Guard
 from kgather._guard.refused import Refused
 
+pytestmark = pytest.mark.long
+
 
 @dataclass
 class Diary:
