@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,8 +21,26 @@ setup: .venv/.ready  ## make .venv with kgather and what its tests need
 demo: setup  ## publish the made-up sample at k = 5 into demo-release/
 	$(BIN)/kgather publish examples/ratings.csv --k 5 --out demo-release --force
 
-test: setup lint  ## run the linters and all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+# Which test is of which level: tests/levels.py. Workers take tests from each other in the end, so that none is left alone.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test: setup  ## run the linters and all tests but the long ones: some minutes
+	@$(MAKE) --no-print-directory -j 2 lint test-usual
+
+test-usual: setup
+	$(PYTEST) -m "not long"
+
+test-fast: setup  ## run the tests that neither publish nor start a process
+	$(PYTEST) -m "not slow and not long"
+
+test-long: setup  ## run the long tests: clients of others, real ratings, many ledgers, load
+	$(PYTEST) -m long
+
+test-explore: setup  ## look for examples that break a property, other ones each time; those found are kept
+	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis
+
+coverage: setup  ## measure which lines and branches of each package the tests reach, and hold them to a floor
+	$(BIN)/python tests/measure_coverage.py
 
 # The lowest allowed version of each dependency, and the newest of what those depend on: uv can resolve that, pip cannot.
 LOWEST := .venv-lowest/bin

@@ -1,21 +1,36 @@
 """What all tests share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from dbt_common.tests import enable_test_caching
+from hypothesis import settings as hypothesis_settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from releases import Releases
 
-from kgather._loaders import LoadOptions
-from kgather._publishing.publish import AttributesSource, Published, publish
-from kgather._settings.publication import PublishSettings
+from kgather._publishing.publish import Published
+
+pytest_plugins = ["levels"]
 
 Publish = Callable[..., Published]
 ROOT = Path(__file__).parent.parent
 
 # Hundreds of macros of dbt's own are most of what a small publication reads: once in a process is enough.
 enable_test_caching()
+
+# The same examples each time, so that no run fails by chance; `make test-explore` looks for others and keeps those that
+# fail. Neither bounds the time of an example: machines are busy.
+hypothesis_settings.register_profile("fixed", derandomize=True, database=None, print_blob=True, deadline=None)
+hypothesis_settings.register_profile(
+    "explore",
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
+    print_blob=True,
+    deadline=None,
+)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture(scope="session")
@@ -34,27 +49,27 @@ def sample() -> Path:
 
 
 @pytest.fixture(scope="session")
-def publish_to(tmp_path_factory: pytest.TempPathFactory) -> Publish:
-    """Publish a file with settings given by name, into a new folder, the working database beside it."""
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Releases]:
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of all workers
+    folder = folder / "releases"
+    folder.mkdir(exist_ok=True)
+    made = Releases(folder)
+    yield made
+    assert made.changed() == [], "a test changed a release that others read: it needs publish_anew"
 
-    def run(
-        source: Path,
-        *,
-        load: dict[str, object] | None = None,
-        attributes: Path | None = None,
-        **settings: object,
-    ) -> Published:
-        folder = tmp_path_factory.mktemp("publish")
-        return publish(
-            [str(source)],
-            folder / "release",
-            PublishSettings(**settings),
-            LoadOptions(**(load or {})),
-            user_attributes=AttributesSource(str(attributes)) if attributes else None,
-            keep_work=folder / "work",
-        )
 
-    return run
+@pytest.fixture(scope="session")
+def publish_to(releases: Releases) -> Publish:
+    """Publish a file with settings given by name. The same call gives the same release, which is only to be read."""
+    return releases.shared
+
+
+@pytest.fixture(scope="session")
+def publish_anew(releases: Releases) -> Publish:
+    """Publish for the caller alone."""
+    return releases.anew
 
 
 @pytest.fixture(scope="session")

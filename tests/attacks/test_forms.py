@@ -211,6 +211,7 @@ def test_dates_find_people_in_the_original_and_nobody_in_a_release(publish_to, t
         run(open_evidence(published.folder, [str(published.work_database)]), attacks=["dated"])
 
 
+@pytest.mark.slow
 def test_half_of_the_people_are_told_from_the_other_half(sample: Path) -> None:
     results = half_in([str(sample)], PublishSettings(k=5, homogenize="pure", single_rater="keep"), LoadOptions())
     alone, more = results

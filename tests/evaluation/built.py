@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -11,6 +10,7 @@ import duckdb
 from kgather._evaluation.evidence import Evidence, read_evidence
 from kgather._loaders import LoadOptions, load
 from kgather._publishing import pipeline
+from kgather._publishing.publish import Published
 from kgather._settings.publication import PublishSettings
 
 
@@ -25,14 +25,14 @@ class Built:
 Build = Callable[..., Built]
 
 
-@cache
-def built_once(source: Path, chosen: tuple[tuple[str, object], ...]) -> Built:
-    """Run the pipeline with settings by name, k = 5 where not given."""
-    return built(source, dict(chosen))
+def read(published: Published) -> Built:
+    """What a finished release holds."""
+    assert published.work_database
+    return _read(published.work_database, published.folder / "release.duckdb", published.audit.parameters["k"])
 
 
 def built(source: Path, chosen: dict[str, object]) -> Built:
-    """The same, anew."""
+    """Run the pipeline alone, with settings by name that are not checked, k = 5."""
     settings = PublishSettings(k=5).model_copy(update=chosen)
     with tempfile.TemporaryDirectory() as folder:
         workspace = pipeline.Workspace(Path(folder))
@@ -44,10 +44,14 @@ def built(source: Path, chosen: dict[str, object]) -> Built:
             settings.model_dump(mode="json")
             | {"ratings": "kgather_loaded", "item_id_type": loaded.item_id_type.lower()},
         )
-        with duckdb.connect() as con:
-            con.execute(f"attach '{workspace.work_database}' as work (read_only)")
-            con.execute(f"attach '{workspace.marts_database}' as marts (read_only)")
-            return Built(
-                dict(con.sql("select metric, value from marts.kgather__metrics").fetchall()),
-                read_evidence(con, "work", "marts", {"k": settings.k}),
-            )
+        return _read(workspace.work_database, workspace.marts_database, settings.k)
+
+
+def _read(work: Path, release: Path, k: int) -> Built:
+    with duckdb.connect() as con:
+        con.execute(f"attach '{work}' as work (read_only)")
+        con.execute(f"attach '{release}' as release (read_only)")
+        return Built(
+            dict(con.sql("select metric, value from release.kgather__metrics").fetchall()),
+            read_evidence(con, "work", "release", {"k": k}),
+        )

@@ -1,16 +1,19 @@
 """Releases in every form, each built once."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from built import Build, built_once
+from built import Build, read
+
+from kgather._publishing.publish import Published
 
 # Helpers of the tests of the kernels are of use here, too.
 sys.path.append(str(Path(__file__).parent.parent / "kernels"))
 
 
 @pytest.fixture(scope="session")
-def build(sample: Path) -> Build:
-    """Run the pipeline on the sample, or another file, with settings given by name; the same ones run once."""
-    return lambda source=sample, **settings: built_once(source, tuple(sorted(settings.items())))
+def build(publish_to: Callable[..., Published], sample: Path) -> Build:
+    """What is in the release of the sample, or of another file, with settings given by name; k = 5 where not given."""
+    return lambda source=sample, **settings: read(publish_to(source, **{"k": 5, **settings}))

@@ -27,6 +27,7 @@ def sampled(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evi
     return found
 
 
+@pytest.mark.slow
 def test_a_fifth_is_left_out_and_all_else_is_published(sampled: tuple[Evidence, module.Test], sample: Path) -> None:
     evidence, (users, items, ratings) = sampled
     assert evidence.original.nnz + len(ratings) == 5256
@@ -118,6 +119,7 @@ def values_of(evidence: Evidence, test: module.Test, **options: object) -> dict[
     return {metric.metric: metric.value for metric in found}
 
 
+@pytest.mark.slow
 def test_recommenders_are_tested_on_both_sides(sampled: tuple[Evidence, module.Test]) -> None:
     evidence, test = sampled
     found = values_of(evidence, test, threads=1)

@@ -12,20 +12,16 @@ from typer.testing import CliRunner
 from kgather._cli.metrics import command
 from kgather._errors import InputError
 from kgather._evaluation.metrics import read_metrics
-from kgather._loaders import LoadOptions
-from kgather._publishing.publish import Published, publish
+from kgather._publishing.publish import Published
 from kgather._republishing.of_release import class_metrics, measure_release
-from kgather._settings.publication import PublishSettings
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command("metrics")(command)
 
 
 @pytest.fixture(scope="module")
-def generalized(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Published:
-    folder = tmp_path_factory.mktemp("generalized")
-    settings = PublishSettings(k=5, method="k_likeness")
-    return publish([str(sample)], folder / "release", settings, LoadOptions(), keep_work=folder / "work")
+def generalized(publish_to, sample: Path) -> Published:
+    return publish_to(sample, k=5, method="k_likeness")
 
 
 def run(*arguments: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from duck import insert
 
 from kgather._guard.catalog import Catalog
 from kgather._guard.plan import Block, Local, Plan, Question
@@ -89,8 +90,7 @@ def build(connection: duckdb.DuckDBPyConnection) -> None:
             if value is not None
         ]
     for table, rows in (("users", people), ("ratings_wide", wide), ("ratings", long)):
-        marks = ", ".join("?" for _ in rows[0])
-        connection.executemany(f"insert into {table} values ({marks})", rows)
+        insert(connection, table, rows)
     # Who is in one table need not be in another.
     for table in ("ratings_wide", "ratings"):
         connection.execute(f"delete from {table} where user_id in (7, 8)")

@@ -5,6 +5,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from duck import insert
 
 from kgather.guard import Guard
 
@@ -28,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
             (person, int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(rng.integers(18, 80)), f"t{person % 3}")
             for person in range(400)
         ]
-        con.executemany("insert into people values (?, ?, ?, ?, ?)", rows)
+        insert(con, "people", rows)
     return tmp_path
 
 

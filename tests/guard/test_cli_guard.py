@@ -159,6 +159,7 @@ def test_what_is_refused_ends_with_4(policy: Path) -> None:
     assert kgather("query", "--policy", policy, "--format", "json", "SELECT 5 % 0")[0] in (0, 4)
 
 
+@pytest.mark.slow
 def test_the_process_itself(policy: Path) -> None:
     """Exit code 4, the one text on standard error, nothing on standard output."""
     command = [sys.executable, "-c", "from kgather._cli.app import main; main()", "query", "--policy", str(policy)]

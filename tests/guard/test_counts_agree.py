@@ -5,6 +5,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from duck import insert
 
 from kgather.guard import Guard
 
@@ -33,8 +34,9 @@ def guard(tmp_path: Path) -> Guard:
     book[:11], book[11] = 2, 4
     with duckdb.connect(tmp_path / "people.duckdb") as con:
         con.execute("create table wide (person integer, film integer, book integer, age integer)")
-        con.executemany(
-            "insert into wide values (?, ?, ?, ?)",
+        insert(
+            con,
+            "wide",
             [(person, int(film[person]), int(book[person]), 20 + person % 60) for person in range(200)],
         )
         con.execute(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from duck import insert
 
 from kgather.guard import Guard, Refused
 
@@ -25,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
         con.execute("create table people (person integer, film integer, pay double, illness varchar)")
         # Who gave film 1 has one illness; who gave film 2 has two, film 3 three.
         rows = [(film * 10 + at, film, 100 / 3 + at, f"i{at % film}") for film in (1, 2, 3) for at in range(6)]
-        con.executemany("insert into people values (?, ?, ?, ?)", rows)
+        insert(con, "people", rows)
     return tmp_path
 
 

@@ -258,6 +258,7 @@ def test_a_guard_without_its_ledger_does_not_answer(tmp_path: Path) -> None:
         guard.query(QUERIES[0])
 
 
+@pytest.mark.slow
 def test_a_file_that_another_program_holds_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgather._guard.ledger._PATIENCE", 0.2)
     ledger.read(5)
@@ -497,6 +498,7 @@ def people(folder: Path) -> int:
 POINTS = 32
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", range(POINTS))
 def test_after_a_kill_everything_is_there_that_was_told(
     victim: Victim,
@@ -555,6 +557,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 def test_two_processes_and_eight_threads_never_get_both_halves(tmp_path: Path) -> None:
     """Of two sums that differ by one person, one at most is exact, whoever asks first."""
     policy = write_files(tmp_path)

@@ -69,6 +69,7 @@ def _run() -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing() -> None:
     _run()
     assert _run() == {}
@@ -91,6 +92,7 @@ assert [len(kernel.signatures) for kernel in kernels] == known, "gathering calls
 """
 
 
+@pytest.mark.slow
 def test_what_is_compiled_ahead_is_what_gathering_calls() -> None:
     subprocess.run([sys.executable, "-c", MADE_UP + AHEAD], check=True)
 

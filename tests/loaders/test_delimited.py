@@ -3,7 +3,7 @@
 import csv
 import gzip
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -364,14 +364,23 @@ def test_another_schema(con: duckdb.DuckDBPyConnection, write: Callable[..., Pat
 
 IDS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1).filter(str.strip)
 RATINGS = st.one_of(st.integers(-10, 10), st.floats(-1e6, 1e6, allow_nan=False))
-SLOW = settings(
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for all examples: opening one takes longer than most of what they do."""
+    with duckdb.connect() as con:
+        yield con
+
+
+MANY = settings(
     max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
-@SLOW
+@MANY
 @given(
     rows=st.lists(st.tuples(IDS, IDS, RATINGS), min_size=1, max_size=12),
     delimiter=st.sampled_from([",", ";", "\t", "|", " "]),
@@ -382,6 +391,7 @@ SLOW = settings(
     said=st.booleans(),
 )
 def test_what_csv_writes_is_read(
+    opened: duckdb.DuckDBPyConnection,
     tmp_path: Path,
     rows: list[tuple[str, str, float]],
     delimiter: str,
@@ -401,9 +411,8 @@ def test_what_csv_writes_is_read(
     path.write_bytes((text if final_end else text.removesuffix(end)).encode())
     said = said or not header
     options = LoadOptions(delimiter=delimiter if said else None, header=header)
-    with duckdb.connect() as con:
-        report = load(con, [path], options)
-        got = con.execute("select user_id, item_id, rating, problem, line from loaded.ratings order by line").fetchall()
+    report = load(opened, [path], options)
+    got = opened.execute("select user_id, item_id, rating, problem, line from loaded.ratings order by line").fetchall()
     assert [(str(user), str(item), rating, problem) for user, item, rating, problem, _ in got] == [
         (user.strip(), item.strip(), float(rating), None) for user, item, rating in rows
     ]
@@ -411,12 +420,14 @@ def test_what_csv_writes_is_read(
     assert report.rows == len(rows)
 
 
-@SLOW
+@MANY
 @given(
     lines=st.lists(st.text(st.sampled_from('1a," .\n\r\té:'), max_size=12), min_size=0, max_size=15),
     delimiter=st.sampled_from([",", "::", " ", "\t"]),
 )
-def test_every_line_becomes_one_row(tmp_path: Path, lines: list[str], delimiter: str) -> None:
+def test_every_line_becomes_one_row(
+    opened: duckdb.DuckDBPyConnection, tmp_path: Path, lines: list[str], delimiter: str
+) -> None:
     good = delimiter.join("123")
     text = "\n".join([*[good] * 60, *lines, good])
     path = tmp_path / "r.csv"
@@ -426,11 +437,9 @@ def test_every_line_becomes_one_row(tmp_path: Path, lines: list[str], delimiter:
         for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
         if line.strip()
     ]
-    with duckdb.connect() as con:
-        options = LoadOptions(delimiter=delimiter, header=False, time_column="none")
-        load(con, [path], options)
-        got = [each for (each,) in con.execute("select line from loaded.ratings where problem is not null").fetchall()]
-        fine = con.execute("select line from loaded.ratings where problem is null").fetchall()
+    load(opened, [path], LoadOptions(delimiter=delimiter, header=False, time_column="none"))
+    got = [each for (each,) in opened.execute("select line from loaded.ratings where problem is not null").fetchall()]
+    fine = opened.execute("select line from loaded.ratings where problem is null").fetchall()
     assert len(set(got)) == len(got)
     assert len(set(fine)) == len(fine)
     assert set(got).isdisjoint(line for (line,) in fine)
@@ -439,36 +448,33 @@ def test_every_line_becomes_one_row(tmp_path: Path, lines: list[str], delimiter:
         assert sorted([*got, *(line for (line,) in fine)]) == filled
 
 
-@SLOW
+@MANY
 @given(
     text=st.text(st.sampled_from('a1," ;:\n\u3000')),
     delimiter=st.sampled_from([",", "::", " ", ";", "|", "^", "]", "\\", "-"]),
 )
-def test_python_and_sql_split_alike(text: str, delimiter: str) -> None:
-    with duckdb.connect() as con:
-        sql = (
-            f"select {fields.fields_sql('t', delimiter)}, {fields.is_open_sql('t', delimiter)} "
-            "from (select $1::varchar as t)"
-        )
-        assert con.execute(sql, [text]).fetchall() == [(fields.split(text, delimiter), fields.is_open(text, delimiter))]
+def test_python_and_sql_split_alike(opened: duckdb.DuckDBPyConnection, text: str, delimiter: str) -> None:
+    sql = (
+        f"select {fields.fields_sql('t', delimiter)}, {fields.is_open_sql('t', delimiter)} "
+        "from (select $1::varchar as t)"
+    )
+    assert opened.execute(sql, [text]).fetchall() == [(fields.split(text, delimiter), fields.is_open(text, delimiter))]
 
 
-@SLOW
+@MANY
 @given(text=st.text(st.sampled_from(["a", "é", "~", *WHITE_SPACE])))
-def test_python_and_sql_trim_alike(text: str) -> None:
-    with duckdb.connect() as con:
-        sql = f"select {trimmed('t')}, {is_blank('t')} from (select $1::varchar as t)"
-        assert con.execute(sql, [text]).fetchall() == [(text.strip(), not text.strip())]
+def test_python_and_sql_trim_alike(opened: duckdb.DuckDBPyConnection, text: str) -> None:
+    sql = f"select {trimmed('t')}, {is_blank('t')} from (select $1::varchar as t)"
+    assert opened.execute(sql, [text]).fetchall() == [(text.strip(), not text.strip())]
 
 
-@SLOW
+@MANY
 @given(text=st.one_of(st.integers().map(str), st.text(st.sampled_from("0123-+ .e_"), max_size=6)))
 @example(text="1e1000")
-def test_python_and_sql_read_ids_and_numbers_alike(text: str) -> None:
-    with duckdb.connect() as con:
-        sql = (
-            f"select {values.is_integer_sql(trimmed('t'))}, "
-            f"coalesce(isfinite({values.rating_sql('t')}), false) "
-            "from (select $1::varchar as t)"
-        )
-        assert con.execute(sql, [text]).fetchall() == [(values.is_integer_text(text), values.is_number(text))]
+def test_python_and_sql_read_ids_and_numbers_alike(opened: duckdb.DuckDBPyConnection, text: str) -> None:
+    sql = (
+        f"select {values.is_integer_sql(trimmed('t'))}, "
+        f"coalesce(isfinite({values.rating_sql('t')}), false) "
+        "from (select $1::varchar as t)"
+    )
+    assert opened.execute(sql, [text]).fetchall() == [(values.is_integer_text(text), values.is_number(text))]

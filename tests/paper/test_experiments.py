@@ -8,6 +8,8 @@ from kgather._paper.experiments import chosen
 from kgather._paper.findings import Finding
 from kgather._paper.movielens import MovieLens, read_movielens
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def movielens(data_dir: Path) -> MovieLens:

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import jinja2
 from dbt_macros import SQL, CompilerError
+from duck import insert
 
 MACROS = ("kg_quoted", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
           "kg_risk_conditions")  # fmt: skip
@@ -28,8 +29,7 @@ def fill(
     """A table of these rows."""
     named = ", ".join(f"{quoted(column)} {kind}" for column, kind in zip(columns, types, strict=True))
     con.execute(f"create or replace table {quoted(table)} ({named})")
-    if rows:
-        con.executemany(f"insert into {quoted(table)} values ({', '.join('?' * len(columns))})", list(rows))
+    insert(con, quoted(table), rows)
 
 
 # Generic tests ---------------------------------------------------------------------------------------------------

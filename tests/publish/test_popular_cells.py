@@ -91,8 +91,8 @@ def test_the_release_says_what_was_done(popular: Published) -> None:
     """) == [(True,)]  # fmt: skip
 
 
-def test_the_seed_gives_the_groups_and_not_the_noise(popular: Published, publish_to, sample) -> None:
-    again = publish_to(sample, k=5, cells="popular 20")
+def test_the_seed_gives_the_groups_and_not_the_noise(popular: Published, publish_anew, sample) -> None:
+    again = publish_anew(sample, k=5, cells="popular 20")
     groups = "select list(user_id order by user_id) as users from int_kgather__groups group by group_id order by users"
     assert _query(again, groups) == _query(popular, groups)
     shown = """
@@ -155,6 +155,7 @@ def _kgather(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path: Path, sample: Path) -> None:
     arguments = ["publish", str(sample), "--k", "5", "--out", str(tmp_path / "release"), "--cells", "popular 9"]
     found = _kgather(*arguments, "--set", "popular_noise=2")

@@ -14,6 +14,8 @@ from kgather._release.release import Check
 from kgather._settings.publication import PublishSettings
 from kgather._steps import gathering, groups
 
+pytestmark = pytest.mark.slow
+
 
 def attempt(sample: Path, folder: Path) -> str:
     """Publish, see the promise broken, and return what was said."""

@@ -15,7 +15,7 @@ from kgather._publishing import disk, runs
 DRIVER = """
 import os, signal, sys
 from pathlib import Path
-from kgather import pipeline, publish as publishing
+from kgather._publishing import pipeline, publish as publishing
 from kgather._loaders import LoadOptions
 from kgather._progress import listening
 from kgather._settings.publication import PublishSettings
@@ -102,6 +102,7 @@ STAGES = [
 ]
 
 
+@pytest.mark.slow
 def test_killed_in_each_stage(sample: Path, tmp_path: Path, quiet: tuple[Path, list[str]]) -> None:
     release, attacked = tmp_path / "release", []
     places: list[list[str]] = []
@@ -123,6 +124,7 @@ def test_killed_in_each_stage(sample: Path, tmp_path: Path, quiet: tuple[Path, l
     assert audit(release) == audit(quiet[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["input", "settings"])
 def test_another_run_begins_anew(sample: Path, tmp_path: Path, change: str) -> None:
     source = tmp_path / "ratings.csv"

@@ -40,10 +40,12 @@ def slices_of_300(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
     ids=lambda form: " ".join(form.values()),
 )
-def test_slices_are_the_whole(form: dict[str, str], publish_to, sample: Path, request: pytest.FixtureRequest) -> None:
+def test_slices_are_the_whole(
+    form: dict[str, str], publish_to, publish_anew, sample: Path, request: pytest.FixtureRequest
+) -> None:
     whole = publish_to(sample, k=5, **form)
     request.getfixturevalue("slices_of_300")
-    sliced = publish_to(sample, k=5, **form)
+    sliced = publish_anew(sample, k=5, **form)
     assert groups_of(sliced.folder / "ratings.parquet") == groups_of(whole.folder / "ratings.parquet")
     with duckdb.connect(sliced.work_database, read_only=True) as con:
         [(ratings,)] = con.sql("select count(*) from stg_kgather__ratings").fetchall()

@@ -13,6 +13,8 @@ from example_audit import audit, sweep_said
 
 from kgather._report import render, render_sweep
 
+pytestmark = pytest.mark.long
+
 FLAGS = (
     "--headless",
     "--no-sandbox",

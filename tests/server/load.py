@@ -1,7 +1,7 @@
 """Load on a server: good, refused and malformed statements over PostgreSQL's protocol, and bytes that are none."""
 
 import asyncio
-import os
+import math
 import random
 import socket
 import time
@@ -24,7 +24,7 @@ GARBAGE = (
     b"\x7f\xff\xff\xff\x00\x03\x00\x00",
     b"\x00\x00\x00\x10\x00\x03\x00\x00user\x00a\x00\x00\x00",
     b"\x00\x00\x00\x10\x04\xd2\x16\x2f\x00\x00\x00\x01\x00\x00\x00\x02",  # cancels nothing
-    os.urandom(64),
+    random.Random(64).randbytes(64),
 )
 
 _MOST = 50
@@ -62,18 +62,20 @@ class Load:
             command_timeout=120,
         )
 
-    async def run(self, connections: int, seconds: float) -> Seen:
-        """Ask as much as `connections` clients can, each when it has its answer, for some seconds."""
+    async def run(self, connections: int, seconds: float = math.inf, times: float = math.inf) -> Seen:
+        """Ask as much as `connections` clients can, each when it has its answer, for some seconds or times."""
         seen = Seen()
         until = time.monotonic() + seconds
-        await asyncio.gather(*(self._client(number, until, seen) for number in range(connections)))
+        await asyncio.gather(*(self._client(number, until, times, seen) for number in range(connections)))
         return seen
 
-    async def _client(self, number: int, until: float, seen: Seen) -> None:
+    async def _client(self, number: int, until: float, times: float, seen: Seen) -> None:
         draw = random.Random(number)
         connection = await self.connect()
         try:
-            while time.monotonic() < until:
+            asked = 0
+            while time.monotonic() < until and asked < times:
+                asked += 1
                 what = draw.choices(("good", "refused", "garbage", "cancel", "again"), (70, 20, 4, 3, 3))[0]
                 seen.counts[what] += 1
                 if what == "good":

@@ -139,6 +139,7 @@ def test_looking_locks_nobody_out(policy: Path, monkeypatch: pytest.MonkeyPatch)
 # init
 
 
+@pytest.mark.slow
 def test_private(tmp_path: Path) -> None:
     policy = write_files(tmp_path)
     database = policy.parent / "fixture.duckdb"

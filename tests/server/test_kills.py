@@ -12,6 +12,8 @@ import pytest
 from kills import KEY, Killing, audited
 from server_process import Server
 
+pytestmark = pytest.mark.long
+
 KILLS = int(os.environ.get("KGATHER_KILLS", "5"))
 
 
@@ -28,7 +30,7 @@ def test_nothing_that_was_told_is_forgotten(
         return sum(bool(line["atoms_cut"]) for line in audited(tmp_path / "server") if line["decision"] == "answered")
 
     # A busy machine answers little in a second.
-    for _ in range(10):
+    for _ in range(40):
         if killing.told > KILLS and cut() >= 3:
             break
         killing.round(draw.uniform(2.0, 4.0))

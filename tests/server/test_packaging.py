@@ -11,6 +11,7 @@ PACKAGING = Path(__file__).parent.parent.parent / "packaging"
 UNIT = (PACKAGING / "kgather.service").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze here")

@@ -8,7 +8,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,9 +18,12 @@ import pyarrow.flight as flight
 import pytest
 from flight_clients import Raw, ask, connected
 from server_process import KGATHER, PASSWORDS, Server, postgres, write_certificate, write_server_files
+from waiting import until
 
 from kgather._guard.guard import Guard
 from kgather._server import users
+
+pytestmark = pytest.mark.long
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM ratings_wide GROUP BY city ORDER BY city"
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="prctl and /proc are Linux's")
@@ -313,7 +315,7 @@ def test_hangup_rereads_users_and_reopens_the_log(start: Callable[..., Server], 
     folder = write_server_files(tmp_path / "server")
     log = folder / "server.log"
     server = start("--log-file", log, folder=folder, ready=False)
-    _until(lambda: log.exists() and "ready" in log.read_text())
+    until(lambda: log.exists() and "ready" in log.read_text())
     server.ready = next(json.loads(line) for line in log.read_text().splitlines() if "ready" in line)
     raw = Raw(server.flight_port)
     with postgres(server) as connection:
@@ -322,7 +324,7 @@ def test_hangup_rereads_users_and_reopens_the_log(start: Callable[..., Server], 
         users.add(folder / "users.scram", "other", "another password")
         log.rename(folder / "server.log.1")
         server.signal(signal.SIGHUP)
-        _until(lambda: log.exists() and "reloaded" in log.read_text())
+        until(lambda: log.exists() and "reloaded" in log.read_text())
         assert log.stat().st_mode & 0o777 == 0o600
         with pytest.raises(psycopg.Error, match="may no longer ask"):
             connection.execute(BY_CITY)
@@ -336,7 +338,7 @@ def test_hangup_rereads_users_and_reopens_the_log(start: Callable[..., Server], 
     # A file that will not do changes nothing.
     (folder / "users.scram").write_text("nonsense\n")
     server.signal(signal.SIGHUP)
-    _until(lambda: "users are kept as they were" in log.read_text())
+    until(lambda: "users are kept as they were" in log.read_text())
     with connected(server.flight_port, "other", "another password"):
         pass
     assert server.stop() == 0
@@ -352,7 +354,7 @@ def test_what_runs_is_finished_and_nothing_new_begins(start: Callable[..., Serve
             target=lambda: answers.append(raw.get(raw.statement(BY_CITY).endpoints[0].ticket).num_rows)
         )
         thread.start()
-        _until(lambda: metric(server, "kgather_queries_running") == 1)
+        until(lambda: metric(server, "kgather_queries_running") == 1)
         server.signal(signal.SIGTERM)
         server.wait_for("shutting down")
         with pytest.raises(psycopg.OperationalError):
@@ -391,7 +393,7 @@ def test_after_the_grace_there_is_one_text(start: Callable[..., Server], tmp_pat
         ]
         for thread in threads:
             thread.start()
-        _until(lambda: metric(server, "kgather_queries_running") == 2)
+        until(lambda: metric(server, "kgather_queries_running") == 2)
         assert server.stop() == 0
         for thread in threads:
             thread.join(30)
@@ -400,10 +402,3 @@ def test_after_the_grace_there_is_one_text(start: Callable[..., Server], tmp_pat
     assert len(told) == 2
     assert all("shutting down" in text for text in told), told
     assert server.wait_for("stopped")["queries_left"] == 2
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)

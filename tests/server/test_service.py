@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from waiting import until
 
 from kgather._errors import InputError
 from kgather._guard.refused import Refused, Rule
@@ -66,13 +66,6 @@ def outcome(service: Service, name: str) -> float:
     return metric(service, "kgather_queries_total", outcome=name)
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-
-
 def test_an_answer(make: Callable[..., Service]) -> None:
     service = make()
     assert asyncio.run(service.ask("analyst", "SELECT 1")) is TABLE
@@ -81,7 +74,7 @@ def test_an_answer(make: Callable[..., Service]) -> None:
     assert asyncio.run(service.describe("analyst", "SELECT 1")) == TABLE.schema
     assert service.describe_now("analyst", "SELECT 1") == TABLE.schema
     assert outcome(service, "answered") == 2, "a description is no query"
-    eventually(lambda: service.running() == 0)
+    until(lambda: service.running() == 0)
     assert metric(service, "kgather_queries_running") == 0
 
 
@@ -154,7 +147,7 @@ def test_a_cancelled_query_says_the_same_whatever_the_data(
     assert (first.value.kind, first.value.code) == ("cancelled", "57014")
     before = service.telemetry.text()
     guarded.go.set()
-    eventually(lambda: guarded.finished == ["wait"] and service.running() == 0)
+    until(lambda: guarded.finished == ["wait"] and service.running() == 0)
     after = service.telemetry.text()
     assert [line for line in before.splitlines() if b"running" not in line] == [
         line for line in after.splitlines() if b"running" not in line
@@ -176,7 +169,7 @@ def test_a_query_that_waits_for_its_turn_is_cancelled_without_being_asked(
     assert service.wait(first) is TABLE
     with pytest.raises(Unavailable, match="cancelled"):
         service.wait(second)
-    eventually(lambda: service.running() == 0)
+    until(lambda: service.running() == 0)
     assert guarded.finished == ["wait"]
 
 
@@ -198,7 +191,7 @@ def test_the_shortest_timeout_holds(
     assert (told.value.kind, told.value.code) == ("timeout", "57014")
     assert service.running() == 1, "the decision is finished, and its place taken until then"
     guarded.go.set()
-    eventually(lambda: service.running() == 0)
+    until(lambda: service.running() == 0)
     assert guarded.finished == ["wait"]
 
 
@@ -213,7 +206,7 @@ def test_a_connection_that_goes_cancels(make: Callable[..., Service]) -> None:
             await task
 
     asyncio.run(go())
-    eventually(lambda: outcome(service, "cancelled") == 1)
+    until(lambda: outcome(service, "cancelled") == 1)
 
 
 def test_a_thread_whose_client_has_gone(make: Callable[..., Service]) -> None:
@@ -235,7 +228,7 @@ def test_queries_are_limited_by_principal_and_in_all(make: Callable[..., Service
     guarded.go.set()
     for future in (*mine, theirs):
         assert service.wait(future) is TABLE
-    eventually(lambda: service.running() == 0)
+    until(lambda: service.running() == 0)
     assert service.wait(service.start("analyst", "SELECT 1")) is TABLE
 
 
@@ -255,7 +248,7 @@ def test_shutting_down(make: Callable[..., Service], guarded: Guarded) -> None:
             service.wait(future)
     assert service.wait_until_idle(1)
     guarded.go.set()
-    eventually(lambda: service.running() == 0)
+    until(lambda: service.running() == 0)
     assert guarded.finished == ["wait"], "what waited for its turn was not asked"
 
 

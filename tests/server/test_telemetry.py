@@ -6,13 +6,13 @@ import socket
 import stat
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import no_error, until
 
 from kgather._errors import InputError
 from kgather._guard.refused import Refused, Rule
@@ -165,14 +165,7 @@ def test_too_many_scrapes_are_turned_away_and_room_comes_back(metrics: MetricsSe
         urllib.request.urlopen(url, timeout=3)
     for client in slow:
         client.close()
-    until = time.monotonic() + 10
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=3).close()
-            break
-        except OSError:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+    until(lambda: no_error(lambda: urllib.request.urlopen(url, timeout=30).close(), OSError))
 
 
 def test_a_port_that_is_taken_is_named() -> None:

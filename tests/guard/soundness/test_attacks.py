@@ -9,10 +9,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from duck import insert
 from oracle import Oracle, decoded, powers
 
 from kgather._guard.guard import Guard
 from kgather._guard.refused import Refused
+
+pytestmark = pytest.mark.long
 
 N, K, TARGET = 80, 5, 42
 ITEMS = ("p", "q", "r", "s", "t")
@@ -45,13 +48,15 @@ def build(folder: Path, rows: list[dict[str, Any]]) -> Path:
     with duckdb.connect(path) as con:
         listed = ", ".join(f"{name} {kinds.get(name, 'double')}" for name in columns)
         con.execute(f"create table w (user_id int, {listed}, v0 double, v1 double)")
-        con.executemany(
-            f"insert into w values ({', '.join('?' * (len(columns) + 3))})",
+        insert(
+            con,
+            "w",
             [[user, *row.values(), *carried[:, user].tolist()] for user, row in enumerate(rows)],
         )
         con.execute("create table l (user_id int, item int, rating int)")
-        con.executemany(
-            "insert into l values (?, ?, ?)",
+        insert(
+            con,
+            "l",
             [
                 [user, at, row[item]]
                 for user, row in enumerate(rows)

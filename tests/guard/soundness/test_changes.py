@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from duck import insert
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import BITS, Oracle, decoded
@@ -16,6 +17,8 @@ from test_soundness import LONG
 
 from kgather._guard.guard import Guard
 from kgather._guard.refused import Refused
+
+pytestmark = pytest.mark.long
 
 
 @dataclass
@@ -66,8 +69,8 @@ class Diary:
         with duckdb.connect(path) as con:
             con.execute('create table people (user_id int, a int, b int, "full" double, pay double)')
             con.execute("create table ratings (user_id int, item int, code double)")
-            con.executemany("insert into people values (?, ?, ?, ?, ?)", people)
-            con.executemany("insert into ratings values (?, ?, ?)", ratings)
+            insert(con, "people", people)
+            insert(con, "ratings", ratings)
         (self.folder / "policy.yml").write_text(f"""
 version: 1
 database: diary.duckdb

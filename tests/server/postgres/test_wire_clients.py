@@ -18,6 +18,8 @@ import pytest
 import sqlalchemy as sa
 from wire_files import ONE, PASSWORD, USER, Running, certificate
 
+pytestmark = pytest.mark.long
+
 JDBC = Path("/usr/share/java/postgresql.jar")
 GROUPS = "select city, count(*) as n, avg(salary) as mean from people where film_a >= 2 group by city order by city"
 CITIES = [

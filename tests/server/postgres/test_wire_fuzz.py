@@ -20,6 +20,8 @@ from kgather._server.postgres.startup import options
 from kgather._server.postgres.statements import read
 from kgather._server.postgres.types import UnreadableError, read_parameter
 
+pytestmark = pytest.mark.long
+
 CITIES = "select city from cities order by city"
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -3,7 +3,6 @@
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -26,6 +25,7 @@ from raw_client import (
     kinds,
     rows,
 )
+from waiting import until
 from wire_files import ONE, OTHER, OTHER_PASSWORD, PASSWORD, USER, Running
 
 COUNT = "select count(*) as n from people"
@@ -543,11 +543,7 @@ def test_too_many_connections(servers: Callable[..., Running]) -> None:
             fourth.startup()
             assert errors(fourth.to_the_end())[0]["C"] == "53300"
         assert kinds(first.query(CITIES)) == kinds(second.query(CITIES)) == "TDDDCZ"
-    for _ in range(100):
-        if not small.server.connections:
-            break
-        time.sleep(0.05)
-    assert small.server.connections == 0
+    until(lambda: small.server.connections == 0)
     with RawClient(small) as client:
         assert kinds(client.query(CITIES)) == "TDDDCZ"
 
@@ -641,10 +637,7 @@ def test_who_leaves_while_the_guard_thinks_leaves_nothing_behind(
     client.send(Query(query_string=COUNT))
     assert slow.began.wait(5)
     client.close()
-    deadline = time.monotonic() + 5
-    while running.server.connections and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert running.server.connections == 0
+    until(lambda: running.server.connections == 0)
     slow.go_on.set()
 
 
@@ -744,10 +737,7 @@ def test_who_does_not_read_does_not_hold_up_others(running: Running, monkeypatch
     client.send(*[Query(query_string=text)] * 8)
     with RawClient(running) as other:
         assert kinds(other.query(CITIES)) == "TDDDCZ"
-    deadline = time.monotonic() + 15
-    while running.server.connections >= before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert running.server.connections < before
+    until(lambda: running.server.connections < before)
     client.close()
 
 

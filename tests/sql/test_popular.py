@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+from duck import insert
 import duckdb
 import numpy as np
 import pytest
@@ -16,9 +17,7 @@ N = 40_000  # groups of one item each
 @pytest.fixture(scope="module")
 def con() -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
-    # One thread and one seed: the same draws each time.
     con.execute("set threads = 1")
-    con.execute("select setseed(0.17)")
     create_macros(con, "kg_popular")
     # Group 10: three raters of a, two of b, one of c. Group 20: two raters of d; a null is no rating.
     con.execute("""
@@ -32,6 +31,12 @@ def con() -> duckdb.DuckDBPyConnection:
         create table items as select distinct item_id from ratings
     """)
     return con
+
+
+@pytest.fixture(autouse=True)
+def _seeded(con: duckdb.DuckDBPyConnection) -> None:
+    """One thread and one seed for each test: the same draws each time, whatever ran before."""
+    con.execute("select setseed(0.17)")
 
 
 def shown(con: duckdb.DuckDBPyConnection, arguments: str, tables: str = "ratings groups items") -> set[tuple]:
@@ -139,7 +144,7 @@ def test_on_any_ratings(con, data: st.DataObject) -> None:
     pairs = sorted(data.draw(st.sets(pair, min_size=1, max_size=60)))
     popular, noise = data.draw(st.integers(1, 12)), data.draw(st.sampled_from([0, 0.3, 5]))
     con.execute("create or replace table r (user_id integer, item_id integer, rating double)")
-    con.executemany("insert into r values (?, ?, 3)", pairs)
+    insert(con, "r", [(*pair, 3) for pair in pairs])
     con.execute("create or replace table g as select i as user_id, i // 4 as group_id from range(12) as t (i)")
     con.execute("create or replace table i as select distinct item_id from r")
     found = shown(con, f"{popular}, {noise}", "r g i")

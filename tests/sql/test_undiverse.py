@@ -1,5 +1,6 @@
 """The audit's own measure of diversity, in SQL, against the kernel that merges groups."""
 
+from duck import insert
 import duckdb
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ def undiverse(groups: np.ndarray, values: np.ndarray, **asked: object) -> int:
     with duckdb.connect() as con:
         con.execute("create table sensitive (user_code int, attribute varchar, value double)")
         con.execute("create table gathered (user_code int, group_id bigint)")
-        con.executemany(
-            "insert into sensitive values (?, ?, ?)",
+        insert(
+            con,
+            "sensitive",
             [[int(u), f"a{a}", float(values[u, a])] for u, a in zip(users, attributes, strict=True)],
         )
-        con.executemany("insert into gathered values (?, ?)", [[u, int(g)] for u, g in enumerate(groups)])
+        insert(con, "gathered", [[u, int(g)] for u, g in enumerate(groups)])
         macros = load_macros("diversity/undiverse.sql", **asked)
         return con.sql(str(macros.count_undiverse("sensitive", "gathered"))).fetchall()[0][0]
 

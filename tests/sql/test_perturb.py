@@ -16,11 +16,15 @@ Rows = list[tuple[Any, ...]]
 @pytest.fixture(scope="module")
 def con() -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
-    # One thread and one seed: the same draws each time.
     con.execute("set threads = 1")
-    con.execute("select setseed(0.42)")
     create_macros(con, "kg_gaussian_noise", "kg_microaggregate")
     return con
+
+
+@pytest.fixture(autouse=True)
+def _seeded(con: duckdb.DuckDBPyConnection) -> None:
+    """One thread and one seed for each test: the same draws each time, whatever ran before."""
+    con.execute("select setseed(0.42)")
 
 
 def table(con: duckdb.DuckDBPyConnection, name: str, columns: str, rows: Rows) -> None:

@@ -6,6 +6,7 @@ from random import Random
 from statistics import mean
 from typing import Any
 
+from duck import insert
 import duckdb
 import pytest
 
@@ -48,7 +49,7 @@ def fill(con: duckdb.DuckDBPyConnection, groups: Rows, ratings: Rows, preference
     }
     for table, rows in tables.items():
         con.execute(f"create or replace table {table}")
-        con.executemany(f"insert into {table.split()[0]} values ({', '.join('?' * len(rows[0]))})", rows)
+        insert(con, table.split()[0], rows)
     con.execute("create or replace table cells as select distinct group_id, item_id from groups, item_factors")
     con.execute("create or replace table vectors as from kg_group_vectors('preferences', 'groups')")
 

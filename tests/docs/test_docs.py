@@ -17,7 +17,7 @@ from kgather._settings.project import ProjectSettings
 from kgather.udfs.preferences.als import AlsOptions
 from kgather.udfs.preferences.funk import FunkOptions
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _BLOCK = re.compile(r"^```(sql|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _SIGNATURE = re.compile(r"create or replace macro (\w+\(.*?\)) as\b", re.DOTALL)

@@ -58,6 +58,7 @@ def learn(source: str = "from ratings", **options: object) -> str:
 # load ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_importing_kgather_imports_no_kernel() -> None:
     code = "import sys, kgather; assert not {'numba', 'duckdb', 'numpy'} & sys.modules.keys(); kgather.load"
     subprocess.run([sys.executable, "-c", code], check=True)
