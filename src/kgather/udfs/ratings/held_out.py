@@ -2,13 +2,16 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 
 @njit(nogil=True, cache=True)
-def choose_held_out(indptr: np.ndarray, items: np.ndarray, share: float, seed: np.uint64) -> np.ndarray:
+def choose_held_out(
+    indptr: NDArray[np.int64], items: NDArray[np.int32], share: float, seed: np.uint64
+) -> NDArray[np.int64]:
     """The entries to hold out, int64 ascending: each with probability `share`, never all ratings of a user.
 
     Whether an entry is chosen depends on (seed, user, item) only, not on what else is in the matrix (but
@@ -33,12 +36,12 @@ def choose_held_out(indptr: np.ndarray, items: np.ndarray, share: float, seed: n
     return chosen[:count].copy()
 
 
-def rows_of(indptr: np.ndarray, entries: np.ndarray) -> np.ndarray:
+def rows_of(indptr: NDArray[np.int64], entries: NDArray[np.int64]) -> NDArray[np.int32]:
     """The users, int32, that own the entries."""
     return (np.searchsorted(indptr, entries, side="right") - 1).astype(np.int32)
 
 
-def part_of(matrix: RatingMatrix, entries: np.ndarray) -> RatingMatrix:
+def part_of(matrix: RatingMatrix, entries: NDArray[np.int64]) -> RatingMatrix:
     """The matrix that holds only the given entries (ascending)."""
     indptr = np.searchsorted(entries, matrix.indptr).astype(np.int64)
     return RatingMatrix(matrix.n_users, matrix.n_items, indptr, matrix.items[entries], matrix.values[entries])
