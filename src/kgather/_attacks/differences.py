@@ -10,6 +10,7 @@ person's: where nearly all of it lies on the scale. The source is the compositio
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import PIECE_BYTES, Attacked
 from kgather._attacks.intersection import Second
@@ -165,6 +166,7 @@ def _off(
 ) -> list[tuple[float, float]]:
     """The mean gaps of a person's ratings to the difference and to what the group shows; nothing where unknown."""
     original = first.evidence.original
+    items: NDArray[np.integer]
     if person < original.n_users:
         own = slice(original.indptr[person], original.indptr[person + 1])
         items, ratings = original.items[own], original.values[own]

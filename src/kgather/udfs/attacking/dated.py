@@ -5,6 +5,7 @@ A candidate's score is the sum, over the known items that it shows, of weight x 
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking.scoring import DECAY, Behind, settle_scores
 
@@ -13,17 +14,17 @@ _DAYS = 30.0
 
 @njit(nogil=True, cache=True)
 def judge_dated(
-    shown: np.ndarray,
-    days: np.ndarray,
-    places: np.ndarray,
-    ratings: np.ndarray,
-    known_days: np.ndarray,
-    weights: np.ndarray,
+    shown: NDArray[np.float32],
+    days: NDArray[np.float32],
+    places: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    known_days: NDArray[np.float32],
+    weights: NDArray[np.float64],
     unit: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:

@@ -7,17 +7,18 @@ in its data is the observation of Yeom, Giacomelli, Fredrikson and Jha 2018.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(nogil=True, cache=True)
 def explained_shares(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    means: np.ndarray,
-    axes: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    means: NDArray[np.float64],
+    axes: NDArray[np.float64],
     ridge: float,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -65,12 +66,12 @@ def explained_shares(
 
 @njit(nogil=True, cache=True)
 def trace_scores(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    means: np.ndarray,
-    published: np.ndarray,
-    out: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    means: NDArray[np.float64],
+    published: NDArray[np.float64],
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:

@@ -14,6 +14,7 @@ the target multiplies that by how likely it would be, were the target one of the
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking.scoring import STANDS_OUT, Behind, settle
 
@@ -23,19 +24,19 @@ _IMPOSSIBLE = 1e-4  # how likely what cannot be is nevertheless: attackers, too,
 
 
 @njit(nogil=True, cache=True)
-def _prior(behind: Behind) -> np.ndarray:
+def _prior(behind: Behind) -> NDArray[np.float64]:
     """Logarithms of how likely candidates are before anything is known, but for a constant, float64[c]."""
     return np.log(np.maximum(behind.users.astype(np.float64), 1e-9))
 
 
 @njit(nogil=True, cache=True)
 def _judge(
-    found: np.ndarray,
+    found: NDArray[np.float64],
     right: int,
     group: int,
     behind: Behind,
-    fits: np.ndarray,
-    out: np.ndarray,
+    fits: NDArray[np.bool_],
+    out: NDArray[np.float64],
 ) -> None:
     """Settle on the candidates with the largest logarithm of a posterior, found float64[c]; STANDS_OUT is theirs."""
     top, total, best = -np.inf, 0.0, 0.0
@@ -53,18 +54,18 @@ def _judge(
 
 @njit(nogil=True, cache=True)
 def judge_ratings(
-    low: np.ndarray,
-    high: np.ndarray,
-    places: np.ndarray,
-    ratings: np.ndarray,
-    variances: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    places: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    variances: NDArray[np.float64],
     lowest: float,
     step: float,
     own: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -106,16 +107,16 @@ def judge_ratings(
 
 @njit(nogil=True, cache=True)
 def judge_items(
-    low: np.ndarray,
-    high: np.ndarray,
-    places: np.ndarray,
-    means: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    places: NDArray[np.int32],
+    means: NDArray[np.float64],
     unit: float,
-    totals: np.ndarray,
-    right: np.ndarray,
-    groups: np.ndarray,
+    totals: NDArray[np.float64],
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -143,7 +144,9 @@ def judge_items(
 
 
 @njit(nogil=True, cache=True)
-def squared_gaps(items: np.ndarray, values: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def squared_gaps(
+    items: NDArray[np.int32], values: NDArray[np.float32], means: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """By item, the sum of the squared gaps of ratings to the item's mean, and how many they are; both float64[n_items].
 
     items int32[nnz], values float32[nnz], means float64[n_items], NaN: an item to be left out. O(nnz).
@@ -160,12 +163,12 @@ def squared_gaps(items: np.ndarray, values: np.ndarray, means: np.ndarray) -> tu
 
 @njit(nogil=True, cache=True)
 def add_totals(
-    low: np.ndarray,
-    high: np.ndarray,
-    raters: np.ndarray,
-    means: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    raters: NDArray[np.float64],
+    means: NDArray[np.float64],
     unit: float,
-    totals: np.ndarray,
+    totals: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -183,17 +186,17 @@ def add_totals(
 
 @njit(nogil=True, cache=True)
 def judge_folded(
-    means: np.ndarray,
-    axes: np.ndarray,
-    coordinates: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
+    means: NDArray[np.float64],
+    axes: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
     variance: float,
     spread: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:

@@ -7,6 +7,7 @@ by Euclidean distance.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking.scoring import BEST, GROUP, RIGHT, TIES, Behind, mean_gap, settle
 
@@ -15,13 +16,13 @@ _ALIKE = 1e-9  # relative to the numbers that a distance is the difference of
 
 @njit(nogil=True, cache=True)
 def add_products(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    users: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    users: NDArray[np.int64],
     first: int,
-    columns: np.ndarray,
-    products: np.ndarray,
+    columns: NDArray[np.float32],
+    products: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -45,13 +46,13 @@ def add_products(
 
 @njit(nogil=True, cache=True)
 def nearest_rows(
-    products: np.ndarray,
-    user_norms: np.ndarray,
-    row_norms: np.ndarray,
-    right: np.ndarray,
-    groups: np.ndarray,
+    products: NDArray[np.float64],
+    user_norms: NDArray[np.float64],
+    row_norms: NDArray[np.float64],
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -73,15 +74,15 @@ def nearest_rows(
 
 @njit(nogil=True, cache=True)
 def nearest_users(
-    products: np.ndarray,
-    user_norms: np.ndarray,
-    row_norms: np.ndarray,
-    right: np.ndarray,
-    groups: np.ndarray,
+    products: NDArray[np.float64],
+    user_norms: NDArray[np.float64],
+    row_norms: NDArray[np.float64],
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    rows: np.ndarray,
-    best: np.ndarray,
-    out: np.ndarray,
+    rows: NDArray[np.int32],
+    best: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> None:
     """Let a block of users be compared with the nearest so far of each of s candidates.
 
@@ -110,14 +111,14 @@ def nearest_users(
 
 @njit(nogil=True, cache=True)
 def add_gaps(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    places: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    places: NDArray[np.int32],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
     width: float,
-    gaps: np.ndarray,
+    gaps: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
