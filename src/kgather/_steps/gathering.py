@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from kgather._errors import InputError, PromiseError
@@ -62,9 +63,9 @@ class Groups:
     bins int32[n]: the bin of every user. unchanged bool[n]: whose group needs no change to be what is asked for.
     """
 
-    groups: np.ndarray
-    bins: np.ndarray | None = None
-    unchanged: np.ndarray | None = None
+    groups: NDArray[np.int32]
+    bins: NDArray[np.int32] | None = None
+    unchanged: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,11 @@ class Users:
     n: int
     read_ratings: Callable[[], RatingMatrix]
     preferences: Preferences | None
-    artifacts: np.ndarray
-    levels: np.ndarray
-    sensitive: np.ndarray
+    artifacts: NDArray[np.float64]
+    levels: NDArray[np.int32]
+    sensitive: NDArray[np.float64]
     sensitive_names: list[str]
-    identifying: np.ndarray
+    identifying: NDArray[np.bool_]
     scale: tuple[float, float]
     options: Gathering
 
@@ -93,7 +94,7 @@ class Users:
         return self.read_ratings()
 
     @cached_property
-    def vectors(self) -> np.ndarray:
+    def vectors(self) -> NDArray[np.float32 | np.float64]:
         """One vector a user, whose Euclidean distance says how unlike users are: the var `metric`."""
         if self.options.method in ON_ARTIFACTS:
             return np.nan_to_num(self.artifacts, nan=0.0)
@@ -104,7 +105,7 @@ class Users:
             raise InputError(msg)
         return comparison_vectors(self.preferences, self.options.metric)
 
-    def _filled(self) -> np.ndarray:
+    def _filled(self) -> NDArray[np.float64]:
         cells = self.n * len(self.identifying)
         if cells > self.options.max_cells:
             msg = (
@@ -121,7 +122,7 @@ class Users:
 
 
 def _bkg(users: Users, options: Gathering) -> Groups:
-    def gather(rows: np.ndarray, k: int) -> np.ndarray:
+    def gather(rows: NDArray[np.float32 | np.float64], k: int) -> NDArray[np.int32]:
         return bkg.gather(rows, k, tries=options.bisection_tries, seed=options.seed)
 
     return _in_blocks(users, options, gather)
@@ -130,7 +131,7 @@ def _bkg(users: Users, options: Gathering) -> Groups:
 def _mdav(users: Users, options: Gathering) -> Groups:
     chosen = make_options(MdavOptions, options.method_options, "mdav")
 
-    def gather(rows: np.ndarray, k: int) -> np.ndarray:
+    def gather(rows: NDArray[np.float32 | np.float64], k: int) -> NDArray[np.int32]:
         # Blocks have the threads already.
         threads = 1 if options.block_size else options.threads
         return mdav.gather(rows, k, leftovers=chosen.leftovers, threads=threads)
@@ -198,7 +199,9 @@ def _alone(users: Users, _: Gathering) -> Groups:
     return Groups(np.arange(users.n, dtype=np.int32))
 
 
-def _in_blocks(users: Users, options: Gathering, gather: Callable[[np.ndarray, int], np.ndarray]) -> Groups:
+def _in_blocks(
+    users: Users, options: Gathering, gather: Callable[[NDArray[np.float32 | np.float64], int], NDArray[np.int32]]
+) -> Groups:
     if not options.block_size:
         return Groups(gather(users.vectors, options.k))
     return Groups(
@@ -259,14 +262,14 @@ def _passes(options: Gathering, n: int) -> int:
     return 0
 
 
-def _least(users: Users) -> np.ndarray:
+def _least(users: Users) -> NDArray[np.int32]:
     if users.options.method in BY_LEVEL:
         return users.levels
     alone = users.options.method == "gaussian_noise"
     return np.full(users.n, 1 if alone else users.options.k, dtype=np.int32)
 
 
-def _check_partition(groups: np.ndarray, least: np.ndarray) -> None:
+def _check_partition(groups: NDArray[np.int32], least: NDArray[np.int32]) -> None:
     """Whatever the method: each user in exactly one group, each group as large as its members ask for."""
     whole = groups.shape == least.shape and groups.min() >= 0
     too_small = int((np.bincount(groups)[groups] < least).sum()) if whole else len(least)

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._progress import reporter
@@ -178,10 +179,10 @@ def item_coverage(
 class _Coverage:
     """Who shows what, in codes: cells (group int32[c], item int32[c]), shown bool[m] the items that may be shown."""
 
-    cells: tuple[np.ndarray, np.ndarray]
-    group_ids: np.ndarray
+    cells: tuple[NDArray[np.int32], NDArray[np.int32]]
+    group_ids: NDArray[np.int64]
     item_ids: pa.Array
-    shown: np.ndarray
+    shown: NDArray[np.bool_]
     ratings: RatingMatrix
 
     @classmethod
@@ -219,12 +220,12 @@ def _count(relation: duckdb.DuckDBPyRelation) -> int:
     return int(relation.count("*").fetchall()[0][0])
 
 
-def _columns(relation: duckdb.DuckDBPyRelation, *names: str) -> list[np.ndarray]:
+def _columns(relation: duckdb.DuckDBPyRelation, *names: str) -> list[NDArray[Any]]:
     table = relation.to_arrow_table()
     return [table[name].to_numpy() for name in names]
 
 
-def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[np.ndarray, np.ndarray]:
+def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The codes of the users who rated an artifact, ascending, and their float64[n, a], NaN where not rated."""
     users, positions, ratings = _columns(artifact_ratings, "user_code", "position", "rating")
     codes, rows = np.unique(users, return_inverse=True)
@@ -233,7 +234,9 @@ def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[np.ndarr
     return codes, table
 
 
-def _sensitive_table(values: duckdb.DuckDBPyRelation, codes: np.ndarray) -> tuple[list[str], np.ndarray]:
+def _sensitive_table(
+    values: duckdb.DuckDBPyRelation, codes: NDArray[np.int32]
+) -> tuple[list[str], NDArray[np.float64]]:
     """The names of the sensitive attributes and float64[n, s], NaN where a user has no value; users as in `codes`."""
     users, attributes, numbers = _columns(values, "user_code", "attribute", "value")
     names, columns = np.unique(attributes.astype(str), return_inverse=True)
@@ -243,7 +246,7 @@ def _sensitive_table(values: duckdb.DuckDBPyRelation, codes: np.ndarray) -> tupl
     return names.tolist(), table
 
 
-def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any]) -> np.ndarray:
+def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any]) -> NDArray[np.bool_]:
     """Which items, by code, are not sensitive."""
     table = items.project("item_code, cast(item_id as varchar) as item_id").to_arrow_table()
     identifying = np.ones(len(table), dtype=bool)
@@ -252,12 +255,12 @@ def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any])
     return identifying
 
 
-def _named(codes: np.ndarray, found: Groups) -> pa.Table:
+def _named(codes: NDArray[np.int32], found: Groups) -> pa.Table:
     """The secret map under random names, in the order of the group ids."""
     group_ids = random_group_ids(int(found.groups.max()) + 1)[found.groups]
     order = np.argsort(group_ids, kind="stable")
 
-    def beside(values: np.ndarray | None, kind: pa.DataType) -> pa.Array:
+    def beside(values: NDArray[Any] | None, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(order), kind) if values is None else pa.array(values[order], kind)
 
     return pa.table(
