@@ -10,6 +10,7 @@ from functools import cached_property
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._guard.catalog import Catalog, TableInfo, catalog_of
@@ -34,7 +35,7 @@ class Base:
 
     con: duckdb.DuckDBPyConnection
     catalog: Catalog
-    rows: dict[str, tuple[np.ndarray, np.ndarray]]
+    rows: dict[str, tuple[NDArray[np.int32], NDArray[np.uint64]]]
     columns: dict[tuple[str, ...], Column] = field(default_factory=dict)
 
     @classmethod
@@ -108,7 +109,7 @@ class Base:
             self.columns[cached] = Column(values)
         return name, self.columns[cached]
 
-    def codes(self, name: str, column: str) -> np.ndarray:
+    def codes(self, name: str, column: str) -> NDArray[np.int32]:
         """The values that units have of table.column, as codes int32[n] of a universe's rows, below 0 where none."""
         table, _, cell = column.partition(".")
         info = self._table(table)
@@ -123,7 +124,7 @@ class Base:
         codes[found["kg_at"].to_numpy()] = encoded.indices.to_numpy()
         return codes[self.rows[name][0]]
 
-    def _values(self, universe: Universe, same: Sequence[tuple[str, str]], n: int) -> np.ndarray:
+    def _values(self, universe: Universe, same: Sequence[tuple[str, str]], n: int) -> NDArray[np.float64]:
         values = np.full(n, np.nan)
         for table, column in same:
             info = self._table(table)
@@ -217,6 +218,6 @@ def _copy(info: TableInfo) -> str:
     """
 
 
-def _numbers(con: duckdb.DuckDBPyConnection, query: str) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(con: duckdb.DuckDBPyConnection, query: str) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     table = con.sql(query).to_arrow_table()
     return table[0].to_numpy().astype(np.int32), table[1].to_numpy().astype(np.uint64)
