@@ -31,8 +31,8 @@ def judge_dated(
     """Look for targets start..end; write out[t], float64[t, 5], as `scoring.settle_scores` does.
 
     shown, days float32[i, c]: ratings and their days, NaN where there is none. places int32[t, m], ratings and
-    known_days float32[t, m]; a day that is NaN counts for nothing. For the rest see `scoring.fit_candidates`. O(m c)
-    for each target.
+    known_days float32[t, m]; a day that is NaN counts for nothing. weights float64[i]; right, groups int32[t]: see
+    `scoring.fit_candidates`. O(m c) for each target.
     """
     n, m = shown.shape[1], places.shape[1]
     score, fits = np.empty(n), np.empty(n, dtype=np.bool_)

@@ -77,9 +77,10 @@ def trace_scores(
 ) -> None:
     """Write how far the published item means lean towards the ratings of people start..end, float64[t].
 
-    means float64[m]: what is usual elsewhere; published float64[m]: what is published less that. The mean over a
-    person's ratings of (rating less what is usual less the person's mean of this) x published, NaN left aside.
-    Source: the trace of a person in published means is that of Homer et al. 2008. O(n) for n ratings.
+    indptr, items, ratings, out: as for `explained_shares`. means float64[m]: what is usual elsewhere; published
+    float64[m]: what is published less that. The mean over a person's ratings of (rating less what is usual less the
+    person's mean of this) x published, NaN left aside. Source: the trace of a person in published means is that of
+    Homer et al. 2008. O(n) for n ratings.
     """
     for t in range(start, end):
         n, total = 0, 0.0

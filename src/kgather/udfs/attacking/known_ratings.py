@@ -25,7 +25,8 @@ def count_raters(items: NDArray[np.int32], n_items: int) -> NDArray[np.int64]:
 
 @njit(nogil=True, cache=True)
 def count_kept(indptr: NDArray[np.int64], items: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many of every user's ratings are of kept items, int64[n_users]; kept bool[n_items]. O(nnz)."""
+    """How many of every user's ratings are of kept items, int64[n_users]. indptr int64[n_users + 1], items int32[nnz],
+    kept bool[n_items]. O(nnz)."""
     counts = np.zeros(len(indptr) - 1, dtype=np.int64)
     for user in range(len(counts)):
         for j in range(indptr[user], indptr[user + 1]):
@@ -61,9 +62,11 @@ def draw_known(
     """Draw m ratings of each of t users into known_items int32[t, m], known_ratings float32[t, m]; noise int8[t, m]
     becomes -1, 0 or 1.
 
-    users, draws int64[t]: whose ratings, and which draw of that user, from 0. pool: from ALL items, or from the
-    POPULAR or the RARE half of the user's (by `raters`; the middle one of an odd number is in both). Every pool holds
-    at least m. The draw of m + 1 ratings is that of m with one more. O(r log r) for each user's r ratings.
+    indptr int64[n_users + 1], items int32[nnz], values float32[nnz]: the ratings by user. kept bool[n_items]: items
+    that may be known. raters int64[n_items]. users, draws int64[t]: whose ratings, and which draw of that user, from 0.
+    pool: from ALL items, or from the POPULAR or the RARE half of the user's (by `raters`; the middle one of an odd
+    number is in both). Every pool holds at least m. The draw of m + 1 ratings is that of m with one more. O(r log r)
+    for each user's r ratings.
     """
     n_known = known_items.shape[1]
     n_items = np.int64(len(raters))

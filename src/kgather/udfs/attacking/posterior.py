@@ -73,8 +73,8 @@ def judge_ratings(
 
     low, high float32[i, c], places int32[t, m], ratings float32[t, m]: as for `scoring.fit_candidates`. variances
     float64[i]: of ratings around what is shown. lowest, step: of the scale. own: how likely a shown value that is a
-    rating of the scale is the target's own. For the rest see `scoring.settle`. STANDS_OUT is the posterior of a best
-    candidate. O(m c) for each target.
+    rating of the scale is the target's own. right, groups int32[t]: the target's candidate and group. For the rest see
+    `scoring.settle`. STANDS_OUT is the posterior of a best candidate. O(m c) for each target.
     """
     n, m = low.shape[1], places.shape[1]
     prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
@@ -120,7 +120,8 @@ def judge_items(
     start: int,
     end: int,
 ) -> None:
-    """Look for targets start..end by which items they rated; out, low, high and places as for `judge_ratings`.
+    """Look for targets start..end by which items they rated; out, low, high, places, right and groups as for
+    `judge_ratings`.
 
     means float64[i]: what is usually shown. unit: what a gap is multiplied by to be one on a scale of width 4. totals
     float64[c]: logarithms of the sums, over the items that a candidate shows, of exp(unit x (shown - mean)) x the
@@ -200,7 +201,8 @@ def judge_folded(
     start: int,
     end: int,
 ) -> None:
-    """Look for targets start..end among rows means + axes @ coordinates[c]; out as for `judge_ratings`.
+    """Look for targets start..end among rows means + axes @ coordinates[c]; right, groups and out as for
+    `judge_ratings`.
 
     means float64[n_items], NaN where unknown, and the rating is left aside; axes float64[n_items, d], coordinates
     float64[c, d]. items int32[t, m], ratings float32[t, m]. variance: of a rating around what somebody is predicted;

@@ -69,11 +69,11 @@ def best_fits(
 ) -> None:
     """Write the best of all candidates for people start..end to out float64[t, 4].
 
-    own float64[t, 3]: how many ratings, the sum of (rating - mean) and of its square. weights float64[c]: logarithms of
-    the shares of users behind the candidates. variance: of ratings around what is shown. Written are, the larger the
-    better: less the least mean gap; the share of the squares that the nearest candidate explains; the largest
-    correlation with a candidate; by how much, for each rating, the logarithm of the likelihood of being behind some
-    candidate is above that of an average person. O(c) for each.
+    sums float64[t, SUMS, c]: from `add_fits`. own float64[t, 3]: how many ratings, the sum of (rating - mean) and of
+    its square. weights float64[c]: logarithms of the shares of users behind the candidates. variance: of ratings around
+    what is shown. Written are, the larger the better: less the least mean gap; the share of the squares that the
+    nearest candidate explains; the largest correlation with a candidate; by how much, for each rating, the logarithm of
+    the likelihood of being behind some candidate is above that of an average person. O(c) for each.
     """
     for t in range(start, end):
         n = max(own[t, 0], 1.0)

@@ -67,7 +67,8 @@ def count_cells(
 ) -> None:
     """Count the cells of items start..end of a piece into out int64[i, FIELDS].
 
-    low, high float32[i, n] show the items at places first, first + 1 ... of `indptr`. EXACT: the value is that of the
+    low, high float32[i, n] show the items at places first, first + 1 ... of `indptr`; candidates int32 and ratings
+    float32, by item: as from `by_item`. EXACT: the value is that of the
     only rater; NEAR: it is less than half a step (`half`) off. ALIKE: there are several raters, all said the same and
     the value is that. WORKED_OUT: the rating of the only rater follows from the value taken as the mean of it and of
     `fill` for each other member (sizes int64[n]); never where fill is NaN. O(n + ratings) for each item.

@@ -28,8 +28,8 @@ def add_products(
 ) -> None:
     """Add to products float64[t, c] those of users start..end with all candidates, over items first..first + i.
 
-    users int64[t]; values float32[nnz]: ratings less the fill; columns float32[i, c]: likewise shown values.
-    O(ratings of the users in these items x c).
+    indptr int64[n_users + 1], items int32[nnz]: the ratings by user. users int64[t]; values float32[nnz]: ratings less
+    the fill; columns float32[i, c]: likewise shown values. O(ratings of the users in these items x c).
     """
     last = first + columns.shape[0]
     for t in range(start, end):
@@ -58,7 +58,8 @@ def nearest_rows(
 ) -> None:
     """The nearest candidates of users start..end, as `scoring.settle` writes them to out float64[t, 5].
 
-    products float64[t, c]; user_norms float64[t], row_norms float64[c]: squared norms. O(c) for each user.
+    products float64[t, c]; user_norms float64[t], row_norms float64[c]: squared norms. right, groups int32[t]: as for
+    `scoring.fit_candidates`. O(c) for each user.
     """
     n = products.shape[1]
     fits = np.empty(n, dtype=np.bool_)
@@ -86,10 +87,10 @@ def nearest_users(
 ) -> None:
     """Let a block of users be compared with the nearest so far of each of s candidates.
 
-    products float64[t, s], row_norms float64[s], rows int32[s]: the candidates' codes; right int32[t], groups int32[t]:
-    the users' candidates and groups. best float64[s] (at first infinite): the least squared distance, less the row's
-    norm. out float64[s, 5] (at first 0): TIES, the users as near as that; RIGHT, those of them who are the candidate's;
-    GROUP, users of the candidate who are of their groups, summed. O(t s).
+    products float64[t, s], user_norms float64[t], row_norms float64[s], rows int32[s]: the candidates' codes; right
+    int32[t], groups int32[t]: the users' candidates and groups. best float64[s] (at first infinite): the least squared
+    distance, less the row's norm. out float64[s, 5] (at first 0): TIES, the users as near as that; RIGHT, those of them
+    who are the candidate's; GROUP, users of the candidate who are of their groups, summed. O(t s).
     """
     for t in range(products.shape[0]):
         for s in range(products.shape[1]):

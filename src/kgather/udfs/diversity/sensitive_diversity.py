@@ -168,8 +168,8 @@ def check_reachable(
 ) -> float:
     """Raises InputError if no grouping at all is diverse; returns l as it is compared.
 
-    Arguments as in `merge_until_diverse`. A grouping is at most as diverse as all users together, who are
-    one, so this is exact. O(n s log n).
+    Arguments as in `merge_until_diverse` (sensitive: real numbers[n, s]). A grouping is at most as diverse as all users
+    together, who are one, so this is exact. O(n s log n).
     """
     sensitive = _checked_sensitive(sensitive, kind)
     least = _checked_least(kind, l)

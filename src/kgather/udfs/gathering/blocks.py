@@ -173,6 +173,10 @@ def cut_rows(
     turn: int,
     edges: NDArray[np.int64],
 ) -> int:
+    """Does the work of `cut`; returns the number of blocks.
+
+    order int64[n]; weights int64[n], or empty where all weigh 1; edges int64[blocks + 1 at least], which is written.
+    """
     n, d = rows.shape
     direction = np.empty(d)
     key, spare = np.empty(n), np.empty(n)

@@ -40,7 +40,7 @@ def gather(
 ) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1; every group has at least k members.
 
-    The groups of `decompose`, with its arguments, cost and errors.
+    The groups of `decompose`, with its arguments (vectors: float[n, d]), cost and errors.
     """
     return decompose(
         matrix, k, epsilon=epsilon, rating_range=rating_range, vectors=vectors, seed=seed, threads=threads

@@ -41,7 +41,8 @@ def equivalence_classes(
 ) -> NDArray[np.int32]:
     """The equivalence class of every user, int32[n]: groups that show the same in all columns are one.
 
-    low and high as from `class_ranges`, or wider ones from a hierarchy. O(n + a g log g).
+    low and high as from `class_ranges`, float64[g, a], or wider ones from a hierarchy. groups: int[n], numbered 0..g-1.
+    O(n + a g log g).
     """
     shown = np.concatenate([np.isnan(low), np.nan_to_num(low), np.nan_to_num(high)], axis=1)
     return np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1)[groups].astype(np.int32)
@@ -65,8 +66,9 @@ def information_loss(
 ) -> float:
     """GenILoss, equation 3: the mean over all cells of the range shown divided by the domain's width.
 
-    low and high as from `class_ranges`; a blank cell loses nothing. width: of the domain of ratings (5 for
-    ratings up to 5, not rated being 0), or one number for each column; a column of width 0 loses nothing.
+    low and high as from `class_ranges`, float64[g, a]; a blank cell loses nothing. groups: int[n]. width: of the domain
+    of ratings (5 for ratings up to 5, not rated being 0), or one number for each column, float[a]; a column of width 0
+    loses nothing.
     """
     width = np.broadcast_to(np.asarray(width, dtype=np.float64), low.shape[1:])
     loss = np.nan_to_num(high - low) / np.where(width > 0, width, 1.0)

@@ -38,9 +38,11 @@ def sse(vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer])
 
 
 def armse(vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer]) -> float:
-    """The mean over groups of the root mean square distance of a member to the centroid (ARMSE).
+    """The mean over groups of the root mean square distance of a member to the centroid (ARMSE), in the unit of the
+    vectors.
 
-    Every group counts once, whatever its size. Arguments, cost and errors as in `sse`.
+    vectors float[n, d], groups int[n]. Every group counts once, whatever its size. Arguments, cost and errors as in
+    `sse`.
     """
     squares, size = _within(vectors, groups)
     return float(np.sqrt(squares / size).mean())

@@ -50,8 +50,8 @@ def masks_of_ranges(
 ) -> NDArray[np.uint64]:
     """Which values of the domain lie in each range, one bit each, uint64 of the shape of `low`.
 
-    low, high: real numbers, NaN where nothing is shown (no bit). A range that lies between two values of the domain, as
-    a mean does, stands for the nearest. O(n a log v).
+    low, high: real numbers[n, a], NaN where nothing is shown (no bit). domain: float64[v], from `domain_of`. A range
+    that lies between two values of the domain, as a mean does, stands for the nearest. O(n a log v).
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     between = (domain[1:] + domain[:-1]) / 2
@@ -76,7 +76,8 @@ def masks_of_sets(
 ) -> NDArray[np.uint64]:
     """What generalization to sets shows: for each user the values of all members of the group, uint64[n, a].
 
-    table: real numbers[n, a], NaN where not rated. groups: int[n], numbered from 0. O(n a log v).
+    table: real numbers[n, a], NaN where not rated. groups: int[n], numbered from 0. domain: float64[v], from
+    `domain_of`. O(n a log v).
     """
     own = masks_of_ranges(table, table, domain)
     shown = np.zeros((int(groups.max(initial=-1)) + 1, own.shape[1]), dtype=np.uint64)
@@ -100,10 +101,11 @@ def query_errors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The relative errors of counts and of averages, float64[queries] each, NaN where a query has no answer.
 
-    truth, shown: uint64[n, a] as from `masks_of_ranges` or `masks_of_sets`; truth has at most one bit a cell. target:
-    real numbers[n], what is averaged (a personal attribute, a rating), NaN where it is not known; shown_target: what
-    the release shows of it, where that is something else. attributes: how many artifacts a query asks for. width: of
-    the range of ratings asked for, in the unit of the ratings (0: one value). conjunction: AND instead of OR.
+    truth, shown: uint64[n, a] as from `masks_of_ranges` or `masks_of_sets`; truth has at most one bit a cell. domain:
+    float64[v], that of the masks. target: real numbers[n], what is averaged (a personal attribute, a rating), NaN where
+    it is not known; shown_target: what the release shows of it, where that is something else. attributes: how many
+    artifacts a query asks for. width: of the range of ratings asked for, in the unit of the ratings (0: one value).
+    conjunction: AND instead of OR.
 
     O(queries n attributes) in `threads` threads, the result being the same for any number.
     Raises InputError where the shapes do not fit or a number is out of its range.

@@ -181,7 +181,9 @@ def distances(
     hi: int,
     out: NDArray[np.int16 | np.float64],
 ) -> None:
-    """out[: hi - lo] = the distances of the rows lo:hi to the point; point and out of the columns' type.
+    """out[: hi - lo] = the distances of the rows lo:hi to the point; columns[a, m], point[a] and out[m] of one type.
+
+    categorical bool[a], unit: as in `CodedRows`.
 
     O(a (hi - lo)); columns are scanned one after the other, so that the loop works on many rows at once.
     """
@@ -210,8 +212,8 @@ def keep_rows(
 ) -> int:
     """Moves the rows of lo:hi that still have users to the front, in order; returns how many there are.
 
-    aside[m] is moved along, and so are left int64[m], the users left of each row, and following int64[m], the
-    place of the first of them.
+    columns[a, m]: as in `CodedRows`; aside[m], of the same type, is moved along, and so are left int64[m], the users
+    left of each row, and following int64[m], the place of the first of them.
     """
     kept = 0
     for i in range(lo, hi):
