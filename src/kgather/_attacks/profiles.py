@@ -111,7 +111,7 @@ def _of_vectors(shown: ShownVectors, shares: NDArray[np.float64], means: NDArray
     return Profiles(means, (sides @ turned) * roots, (gaps @ turned) / roots, shares, vectors)
 
 
-def _alike(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _alike(vectors: NDArray[np.float32 | np.float64]) -> NDArray[np.float64]:
     """The same directions with mean square 1 each and uncorrelated, float64[m, r], without those that say nothing."""
     left, sizes, _ = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)
     return left[:, sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)] * np.sqrt(len(vectors))
