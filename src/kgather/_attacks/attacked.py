@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._evaluation.candidates import ShownCells
 from kgather._evaluation.evidence import Evidence
@@ -31,18 +32,18 @@ class Attacked:
     """
 
     evidence: Evidence
-    classes: np.ndarray
-    faces: np.ndarray
+    classes: NDArray[np.int32]
+    faces: NDArray[np.int64]
     behind: Behind
-    raters: np.ndarray
+    raters: NDArray[np.int64]
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
         """Find the classes. O(what the release shows)."""
-        _, faces, classes = np.unique(evidence.shown.distinct(), return_index=True, return_inverse=True)
+        _, faces, places = np.unique(evidence.shown.distinct(), return_index=True, return_inverse=True)
         # Numbered in the order of their first candidates, so that columns need no other order where none look alike.
         order = np.argsort(faces)
-        faces, classes = faces[order], np.argsort(order)[classes.reshape(-1)].astype(np.int32)
+        faces, classes = faces[order], np.argsort(order)[places.reshape(-1)].astype(np.int32)
         own = evidence.gathered
         pairs = np.stack([classes[evidence.truth[own]], evidence.groups[own]], axis=1)
         pairs, counts = np.unique(pairs, axis=0, return_counts=True)
@@ -61,7 +62,7 @@ class Attacked:
         )
 
     @property
-    def users(self) -> np.ndarray:
+    def users(self) -> NDArray[np.int64]:
         """How many users look like each class, int64[c]."""
         return self.behind.users
 
@@ -101,25 +102,25 @@ class Attacked:
         return np.array_equal(self.faces, np.arange(len(self.classes)))
 
     @cached_property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> NDArray[np.float64]:
         """1 / ln of each item's raters, float64[n_items]; an item with one rater weighs as one with two."""
         return 1 / np.log(np.maximum(self.raters, 2))
 
     @cached_property
-    def usual(self) -> np.ndarray:
+    def usual(self) -> NDArray[np.float32]:
         """The most frequent rating of each item in the original, float32[n_items]; NaN where nobody rated it."""
         indptr, _, values = self.evidence.original.transpose()
         return most_frequent(indptr, values)
 
-    def right(self, users: np.ndarray) -> np.ndarray:
+    def right(self, users: NDArray[np.int64]) -> NDArray[np.int32]:
         """The classes of users, int32."""
         return np.ascontiguousarray(self.classes[self.evidence.truth[users]], dtype=np.int32)
 
-    def groups(self, users: np.ndarray) -> np.ndarray:
+    def groups(self, users: NDArray[np.int64]) -> NDArray[np.int32]:
         """The groups of users, int32."""
         return np.ascontiguousarray(self.evidence.groups[users], dtype=np.int32)
 
-    def columns(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def columns(self, items: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What the classes show of some items: low and high, float32[i, c], NaN where nothing."""
         low, high = self.evidence.shown.columns(items)
         if not self._in_order:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._errors import InputError
@@ -57,9 +58,9 @@ class Known:
     """
 
     knowledge: Knowledge
-    users: np.ndarray
-    items: np.ndarray
-    ratings: np.ndarray
+    users: NDArray[np.int64]
+    items: NDArray[np.int32]
+    ratings: NDArray[np.float32]
     people: int
     left_out: int
 
@@ -71,7 +72,7 @@ def draw(
     targets: int = 1000,
     seed: int = 0,
     draws: int | None = None,
-    among: np.ndarray | None = None,
+    among: NDArray[np.bool_] | None = None,
 ) -> Known:
     """Draw at most `targets` users of the release and what is known of each, by hashes of (seed, user, item).
 
@@ -88,7 +89,7 @@ def draw(
 def draw_of(
     attacked: Attacked,
     people: RatingMatrix,
-    among: np.ndarray,
+    among: NDArray[np.bool_],
     knowledge: Knowledge,
     *,
     targets: int,

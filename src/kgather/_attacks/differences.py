@@ -10,6 +10,7 @@ person's: where nearly all of it lies on the scale. The source is the compositio
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import PIECE_BYTES, Attacked
 from kgather._attacks.intersection import Second
@@ -83,7 +84,9 @@ def differences(first: Attacked, second: Second, *, seed: int = 0) -> AttackResu
     )
 
 
-def _distances(first: Attacked, second: Second, shared: np.ndarray, tried: np.ndarray) -> np.ndarray:
+def _distances(
+    first: Attacked, second: Second, shared: NDArray[np.int64], tried: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Mean squared gaps of what is shown of the shared items, float64[t, c2]; nothing shown is the usual value."""
     products = np.zeros((len(tried), second.attacked.n_classes))
     left, right = np.zeros(len(tried)), np.zeros(second.attacked.n_classes)
@@ -95,32 +98,34 @@ def _distances(first: Attacked, second: Second, shared: np.ndarray, tried: np.nd
     return np.maximum(left[:, None] + right - 2 * products, 0) / max(len(shared), 1)
 
 
-def _columns(first: Attacked, second: Second, shared: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _columns(
+    first: Attacked, second: Second, shared: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """What both show of the shared items less what the first usually does, float64[i, c], piece by piece."""
     widest = max(len(first.classes), len(second.attacked.classes), 1)
     step = max(1, PIECE_BYTES // (64 * widest))
     for start in range(0, len(shared), step):
         items = shared[start : start + step]
         mine, theirs = _middle(first, items), _middle(second.attacked, second.items[items])
-        usual = np.nanmean(np.where(np.isnan(mine).all(axis=1)[:, None], 0.0, mine), axis=1)[:, None]
+        usual = np.nanmean(np.where(np.isnan(mine).all(axis=1, keepdims=True), 0.0, mine), axis=1)[:, None]
         yield np.nan_to_num(mine - usual), np.nan_to_num(theirs - usual)
 
 
-def _middle(attacked: Attacked, items: np.ndarray) -> np.ndarray:
+def _middle(attacked: Attacked, items: NDArray[np.integer]) -> NDArray[np.float64]:
     low, high = attacked.columns(items)
     return (low.astype(np.float64) + high) / 2
 
 
 def _difference(
-    first: Attacked, second: Second, shared: np.ndarray, group: int, partner: int
-) -> tuple[np.ndarray, np.ndarray]:
+    first: Attacked, second: Second, shared: NDArray[np.int64], group: int, partner: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What the larger of two looks says of its one user more, and what it shows, float64[s], NaN where not both do."""
     mine, theirs = _row(first, shared, group), _row(second.attacked, second.items[shared], partner)
     n, m = int(first.users[group]), int(second.attacked.users[partner])
     return (n * mine - m * theirs) * (1 if n > m else -1), mine if n > m else theirs
 
 
-def _row(attacked: Attacked, items: np.ndarray, row: int) -> np.ndarray:
+def _row(attacked: Attacked, items: NDArray[np.integer], row: int) -> NDArray[np.float64]:
     """What one look shows, float64[i], piece by piece of the items."""
     out = np.empty(len(items))
     for start in range(0, len(items), attacked.items_at_once):
@@ -161,10 +166,16 @@ def _odd(first: Attacked, second: Second, group: int, partner: int, *, larger_fi
 
 
 def _off(
-    first: Attacked, second: Second, shared: np.ndarray, person: int, difference: np.ndarray, shown: np.ndarray
+    first: Attacked,
+    second: Second,
+    shared: NDArray[np.int64],
+    person: int,
+    difference: NDArray[np.float64],
+    shown: NDArray[np.float64],
 ) -> list[tuple[float, float]]:
     """The mean gaps of a person's ratings to the difference and to what the group shows; nothing where unknown."""
     original = first.evidence.original
+    items: NDArray[np.integer]
     if person < original.n_users:
         own = slice(original.indptr[person], original.indptr[person + 1])
         items, ratings = original.items[own], original.values[own]

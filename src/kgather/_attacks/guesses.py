@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked, in_threads
 from kgather._attacks.auxiliary import Known
@@ -12,7 +13,7 @@ from kgather._attacks.results import AttackResult, Rate
 from kgather.udfs.attacking._scoring import BEST, GROUP, RIGHT, STANDS_OUT, TIES, Behind, fit_candidates
 
 Kernel = Callable[[int, int], object]
-Truth = tuple[np.ndarray, np.ndarray, Behind]
+Truth = tuple[NDArray[np.int32], NDArray[np.int32], Behind]
 
 
 @dataclass(frozen=True)
@@ -21,29 +22,29 @@ class Guesses:
 
     attacked: Attacked
     known: Known
-    found: np.ndarray
+    found: NDArray[np.float64]
 
-    def ties(self, rule: int) -> np.ndarray:
+    def ties(self, rule: int) -> NDArray[np.float64]:
         """How many classes fit equally well."""
         return self.found[:, rule, TIES]
 
-    def right(self, rule: int) -> np.ndarray:
+    def right(self, rule: int) -> NDArray[np.float64]:
         """How likely the one that is taken of them is the target's."""
         return self.found[:, rule, RIGHT] / np.maximum(self.ties(rule), 1)
 
-    def user(self, rule: int) -> np.ndarray:
+    def user(self, rule: int) -> NDArray[np.float64]:
         """How likely the one that is taken of the users who look like it is the target."""
         return self.right(rule) / np.maximum(self.attacked.users[self.attacked.right(self.known.users)], 1)
 
-    def group(self, rule: int) -> np.ndarray:
+    def group(self, rule: int) -> NDArray[np.float64]:
         """How likely that one is of the target's group."""
         return self.found[:, rule, GROUP]
 
-    def stands_out(self, rule: int) -> np.ndarray:
+    def stands_out(self, rule: int) -> NDArray[np.float64]:
         """The eccentricity, or 1 where nothing else fits."""
         return self.found[:, rule, STANDS_OUT]
 
-    def best(self, rule: int) -> np.ndarray:
+    def best(self, rule: int) -> NDArray[np.int64]:
         """The class that is taken where the first of several is, int64; -1 where none fits."""
         return self.found[:, rule, BEST].astype(np.int64)
 
@@ -53,7 +54,7 @@ class Guesses:
         knowledge: str,
         rule: int,
         seed: int,
-        matched: np.ndarray | None,
+        matched: NDArray[np.bool_] | None,
         details: dict[str, float] | None = None,
     ) -> AttackResult:
         """Sum up; matched bool[t]: where the attacker believes to have found somebody."""
@@ -112,16 +113,16 @@ class Piece:
     """
 
     targets: slice
-    items: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    places: np.ndarray
-    ratings: np.ndarray
+    items: NDArray[np.int64]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    places: NDArray[np.int32]
+    ratings: NDArray[np.float32]
     truth: Truth
-    found: np.ndarray
+    found: NDArray[np.float64]
 
 
-def truth_of(attacked: Attacked, users: np.ndarray) -> Truth:
+def truth_of(attacked: Attacked, users: NDArray[np.int64]) -> Truth:
     """What kernels compare guesses of users with: their classes and groups, int32, and who is behind classes."""
     return attacked.right(users), attacked.groups(users), attacked.behind
 
@@ -148,7 +149,7 @@ def look(
     return Guesses(attacked, known, found)
 
 
-def pieces(items: np.ndarray, at_once: int) -> Iterator[tuple[int, int, np.ndarray]]:
+def pieces(items: NDArray[np.int32], at_once: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
     """Cut targets, int[t, m], into pieces (start, end, their items in order) of at most `at_once` different items."""
     start, seen = 0, set[int]()
     for t, own in enumerate(items.tolist()):

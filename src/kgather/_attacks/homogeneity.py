@@ -3,6 +3,7 @@ definition 5).
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.guesses import Guesses
 from kgather._attacks.results import AttackResult, Rate
@@ -70,7 +71,7 @@ def _learnt(guesses: Guesses) -> dict[str, float]:
     }
 
 
-def _others(guesses: Guesses) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _others(guesses: Guesses) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """The ratings that the attacker does not know, by item: places of the targets, items, ratings."""
     known, evidence = guesses.known, guesses.attacked.evidence
     original = evidence.original

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.auxiliary import Knowledge, Known, draw
@@ -25,8 +26,8 @@ class Second:
     """
 
     attacked: Attacked
-    users: np.ndarray
-    items: np.ndarray
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
 
     @classmethod
     def of(cls, first: Attacked, second: Attacked, first_users: pa.Array, second_users: pa.Array) -> "Second":
@@ -92,7 +93,7 @@ def intersection(
     )
 
 
-def _in_common(first: Attacked, second: Second) -> np.ndarray:
+def _in_common(first: Attacked, second: Second) -> NDArray[np.int64]:
     """How many users of both releases share both groups of each user, int64[n_users of the first]; 0: not in both."""
     both = np.flatnonzero(second.users >= 0)
     groups = np.stack([first.evidence.groups[both], second.attacked.evidence.groups[second.users[both]]], axis=1)
@@ -102,13 +103,13 @@ def _in_common(first: Attacked, second: Second) -> np.ndarray:
     return common
 
 
-def _by_count(usable: np.ndarray) -> dict[int, np.ndarray]:
+def _by_count(usable: NDArray[np.bool_]) -> dict[int, NDArray[np.int64]]:
     """Places of the draws by how many of their ratings are of items of the second release."""
     counts = usable.sum(axis=1)
     return {int(m): np.flatnonzero(counts == m) for m in np.unique(counts)}
 
 
-def _rows(second: Second, known: Known, usable: np.ndarray, rows: np.ndarray, m: int) -> Known:
+def _rows(second: Second, known: Known, usable: NDArray[np.bool_], rows: NDArray[np.int64], m: int) -> Known:
     kept = usable[rows]
     return Known(
         known.knowledge,
@@ -120,7 +121,7 @@ def _rows(second: Second, known: Known, usable: np.ndarray, rows: np.ndarray, m:
     )
 
 
-def places_of(wanted: pa.Array, names: pa.Array) -> np.ndarray:
+def places_of(wanted: pa.Array, names: pa.Array) -> NDArray[np.int32]:
     """The places of the wanted among the names, int32; -1 where they are not. Ids of two types are texts."""
     if wanted.type != names.type:
         wanted, names = pc.cast(wanted, pa.string()), pc.cast(names, pa.string())

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import PIECE_BYTES, Attacked, in_threads
 from kgather._attacks.guesses import Guesses
@@ -63,8 +64,8 @@ def linkage(
 
 def _link(
     attacked: Attacked,
-    users: np.ndarray,
-    rows: np.ndarray,
+    users: NDArray[np.int64],
+    rows: NDArray[np.int64],
     fill: float,
     threads: int | None,
     seed: int,
@@ -106,7 +107,7 @@ def _at_once(rows: int) -> int:
     return max(1, 2 * PIECE_BYTES // (8 * max(rows, 1)))
 
 
-def _deviations(attacked: Attacked, rows: np.ndarray, fill: float) -> Iterator[tuple[int, np.ndarray]]:
+def _deviations(attacked: Attacked, rows: NDArray[np.int64], fill: float) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """What the rows show less the fill, 0 where nothing, float32[i, s], piece by piece, with its first item."""
     n_items = attacked.evidence.original.n_items
     for first in range(0, n_items, attacked.items_at_once):
@@ -117,13 +118,13 @@ def _deviations(attacked: Attacked, rows: np.ndarray, fill: float) -> Iterator[t
         yield first, np.ascontiguousarray(np.nan_to_num(middle - np.float32(fill), nan=0.0), dtype=np.float32)
 
 
-def _there(attacked: Attacked, users: np.ndarray, found: np.ndarray, seed: int) -> AttackResult:
+def _there(attacked: Attacked, users: NDArray[np.int64], found: NDArray[np.float64], seed: int) -> AttackResult:
     guessed = found[:, RIGHT] / np.maximum(found[:, TIES], 1)
     behind = np.maximum(attacked.users[attacked.right(users)], 1)
     return _result(attacked, "whole rows, original to release", guessed / behind, found[:, GROUP], len(users), seed)
 
 
-def _back(attacked: Attacked, rows: np.ndarray, tied: np.ndarray, seed: int) -> AttackResult:
+def _back(attacked: Attacked, rows: NDArray[np.int64], tied: NDArray[np.float64], seed: int) -> AttackResult:
     """A candidate counts for each of its users; only one of them can be the record that is linked to itself."""
     ties = np.maximum(tied[:, TIES], 1)
     behind = np.maximum(attacked.users[rows], 1)
@@ -134,7 +135,7 @@ def _back(attacked: Attacked, rows: np.ndarray, tied: np.ndarray, seed: int) -> 
 
 
 def _result(
-    attacked: Attacked, knowledge: str, user: np.ndarray, group: np.ndarray, targets: int, seed: int
+    attacked: Attacked, knowledge: str, user: NDArray[np.float64], group: NDArray[np.float64], targets: int, seed: int
 ) -> AttackResult:
     return AttackResult(
         attack="linkage",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.auxiliary import Knowledge, Known, draw, draw_of
@@ -43,7 +44,7 @@ class Others:
     """
 
     ratings: RatingMatrix
-    beyond: np.ndarray
+    beyond: NDArray[np.int64]
 
     @classmethod
     def of(cls, ratings: RatingMatrix) -> "Others":
@@ -72,7 +73,7 @@ def compare(
     others: RatingMatrix,
     *,
     width: float,
-    beyond: np.ndarray | None = None,
+    beyond: NDArray[np.int64] | None = None,
     seed: int = 0,
     threads: int | None = None,
 ) -> dict[str, Advantage]:
@@ -199,12 +200,12 @@ def _result(
     )
 
 
-def advantage(members: np.ndarray, others: np.ndarray) -> float:
+def advantage(members: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     """The largest share of members above a number less the share of others above it; at least 0. O(n log n)."""
     return _largest(members, others)[0]
 
 
-def _largest(members: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+def _largest(members: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[float, float]:
     """The advantage and the number from which on people are taken for members."""
     levels = np.unique(np.concatenate([members, others]))
     true = 1 - np.searchsorted(np.sort(members), levels, side="left") / len(members)
@@ -213,7 +214,12 @@ def _largest(members: np.ndarray, others: np.ndarray) -> tuple[float, float]:
     return max(0.0, float(true[best] - false[best])), float(levels[best])
 
 
-def _advantage(members: np.ndarray, others: np.ndarray, halves: tuple[np.ndarray, np.ndarray], tried: int) -> Advantage:
+def _advantage(
+    members: NDArray[np.float64],
+    others: NDArray[np.float64],
+    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    tried: int,
+) -> Advantage:
     """tried: of how many attackers the best will be taken."""
     value, level = _largest(members, others)
     n, m = len(members), len(others)
@@ -232,9 +238,9 @@ class _References:
     """Others by halves: who is tested is compared with the other half. users: who is tested, by place."""
 
     ratings: RatingMatrix
-    users: np.ndarray
+    users: NDArray[np.int64]
 
-    def half(self, chosen: np.ndarray) -> RatingMatrix:
+    def half(self, chosen: NDArray[np.bool_]) -> RatingMatrix:
         """The ratings of the tested who are not chosen, bool[t]; everybody else has none."""
         kept = np.zeros(self.ratings.n_users, dtype=np.bool_)
         kept[self.users[~chosen]] = True
@@ -245,9 +251,9 @@ class _References:
 class _Told:
     """The numbers of members and others by name, and the halves that they are in."""
 
-    members: Mapping[str, np.ndarray]
-    others: Mapping[str, np.ndarray]
-    halves: tuple[np.ndarray, np.ndarray]
+    members: Mapping[str, NDArray[np.float64]]
+    others: Mapping[str, NDArray[np.float64]]
+    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
     @classmethod
     def of(
@@ -305,7 +311,7 @@ class _Told:
         return _advantage(*scores, self.halves, 1)
 
 
-def _half(n: int, seed: int) -> np.ndarray:
+def _half(n: int, seed: int) -> NDArray[np.bool_]:
     """Half of n people, bool[n], by hashes of the seed."""
     half = np.zeros(n, dtype=np.bool_)
     half[order_users(np.arange(n, dtype=np.int64), seed64(seed))[: n // 2]] = True

@@ -9,6 +9,7 @@ import dataclasses
 from functools import cached_property, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked, in_threads
 from kgather._attacks.auxiliary import Knowledge, Known, draw
@@ -50,7 +51,7 @@ class Posterior:
         return dataclasses.replace(found, places=found.places[attacked.faces], shares=self._shares)
 
     @property
-    def _shares(self) -> np.ndarray:
+    def _shares(self) -> NDArray[np.float64]:
         return self.attacked.users / max(self.attacked.users.sum(), 1)
 
     def ratings(self, known: Known, *, seed: int = 0) -> AttackResult:
@@ -138,7 +139,7 @@ class Posterior:
         in_threads(judge, len(known.users), self.threads)
         return _told(attack, said, Guesses(self.attacked, known, found), seed)
 
-    def _as_seen_by(self, original: RatingMatrix, public: np.ndarray, seed: int) -> Profiles:
+    def _as_seen_by(self, original: RatingMatrix, public: NDArray[np.bool_], seed: int) -> Profiles:
         """The rows of the release in the directions of a model of the public ratings.
 
         A row's place is where it is predicted best, items weighing as they have raters; what is not shown is at the
@@ -163,7 +164,7 @@ class Posterior:
         return Profiles(means, axes, np.linalg.solve(within + steady, onto.T).T, self._shares, axes)
 
     @cached_property
-    def _logarithms(self) -> np.ndarray:
+    def _logarithms(self) -> NDArray[np.float64]:
         attacked, totals = self.attacked, np.zeros(self.attacked.n_classes)
         raters = attacked.raters.astype(np.float64)
         for first in range(0, len(raters), attacked.items_at_once):
@@ -181,7 +182,7 @@ def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:
     return guesses.result(attack, said, 0, seed, matched, details)
 
 
-def _variances(attacked: Attacked, means: np.ndarray) -> tuple[float, np.ndarray]:
+def _variances(attacked: Attacked, means: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """How ratings scatter around what is usually shown: of all items, and of each, float64[n_items]."""
     original = attacked.evidence.original
     sums, counts = squared_gaps(original.items, original.values, means)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
 from kgather._forms import forms
@@ -30,11 +31,11 @@ class Profiles:
     Their columns have mean square 1 and are not correlated.
     """
 
-    means: np.ndarray
-    axes: np.ndarray
-    places: np.ndarray
-    shares: np.ndarray
-    vectors: np.ndarray
+    means: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    places: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    vectors: NDArray[np.float64]
 
 
 def rank_of(parameters: Mapping[str, Any]) -> int:
@@ -76,7 +77,7 @@ def profiles_of(shown: Candidates, rank: int = RANK) -> Profiles:
     return Profiles(means, axes, places, shares, _alike(axes))
 
 
-def means_of(shown: Candidates) -> np.ndarray:
+def means_of(shown: Candidates) -> NDArray[np.float64]:
     """What the average user is shown for each item, float64[m], NaN where nobody is shown anything. O(cells)."""
     shares = np.asarray(shown.sizes, dtype=np.float64)
     shares = shares / shares.sum()
@@ -94,14 +95,14 @@ def means_of(shown: Candidates) -> np.ndarray:
     return means
 
 
-def _halves(shown: ShownVectors) -> tuple[np.ndarray, np.ndarray]:
+def _halves(shown: ShownVectors) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Of candidates and of items, whose products and the items' levels are what is shown, float64[n or m, r + 1]."""
     places = np.column_stack([shown.group_levels, shown.group_factors])
     sides = np.column_stack([np.ones(shown.n_items), shown.item_factors])
     return places.astype(np.float64), sides.astype(np.float64)
 
 
-def _of_vectors(shown: ShownVectors, shares: np.ndarray, means: np.ndarray) -> Profiles:
+def _of_vectors(shown: ShownVectors, shares: NDArray[np.float64], means: NDArray[np.float64]) -> Profiles:
     places, sides = _halves(shown)
     middle = shares @ places
     gaps = places - middle
@@ -112,20 +113,20 @@ def _of_vectors(shown: ShownVectors, shares: np.ndarray, means: np.ndarray) -> P
     return Profiles(means, (sides @ turned) * roots, (gaps @ turned) / roots, shares, vectors)
 
 
-def _alike(vectors: np.ndarray) -> np.ndarray:
+def _alike(vectors: NDArray[np.float32 | np.float64]) -> NDArray[np.float64]:
     """The same directions with mean square 1 each and uncorrelated, float64[m, r], without those that say nothing."""
     left, sizes, _ = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)
     return left[:, sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)] * np.sqrt(len(vectors))
 
 
-def _gaps(shown: Candidates, means: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _gaps(shown: Candidates, means: NDArray[np.float64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """Pieces of items with what is shown of them less the mean, float64[i, n], 0 where nothing is."""
     for items in _chunks(shown):
         low, high = shown.columns(items)
         yield items, np.nan_to_num((low.astype(np.float64) + high) / 2 - means[items][:, None])
 
 
-def _chunks(shown: Candidates) -> Iterator[np.ndarray]:
+def _chunks(shown: Candidates) -> Iterator[NDArray[np.int64]]:
     step = max(1, _CELLS // max(len(shown.sizes), 1))
     for start in range(0, shown.n_items, step):
         yield np.arange(start, min(start + step, shown.n_items))

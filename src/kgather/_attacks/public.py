@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs.attacking._known_ratings import order_users
@@ -15,7 +16,7 @@ OWN_MODEL: dict[str, Any] = {"rank": 10, **FOR_FIT}
 _PUBLIC = 5_000_000  # ratings at most
 
 
-def public_half(original: RatingMatrix, seed: int) -> np.ndarray:
+def public_half(original: RatingMatrix, seed: int) -> NDArray[np.bool_]:
     """Half of the users, or as many as have 5 million ratings, drawn by hashes: bool[n_users]. O(n log n)."""
     drawn = order_users(np.arange(original.n_users, dtype=np.int64), seed64(seed + 1))
     so_far = np.cumsum(np.diff(original.indptr)[drawn])
@@ -25,7 +26,7 @@ def public_half(original: RatingMatrix, seed: int) -> np.ndarray:
     return public
 
 
-def only(ratings: RatingMatrix, users: np.ndarray) -> RatingMatrix:
+def only(ratings: RatingMatrix, users: NDArray[np.bool_]) -> RatingMatrix:
     """The ratings of some users, bool[n_users], under the same codes; all others have none. O(nnz)."""
     lengths = np.diff(ratings.indptr)
     entries = np.repeat(users, lengths)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 _Z = 1.959963984540054  # 95% of a normal distribution lie within
 
@@ -19,7 +20,7 @@ class Rate:
     high: float
 
     @classmethod
-    def of(cls, credits: np.ndarray, targets: int) -> Self | None:
+    def of(cls, credits: NDArray[np.floating], targets: int) -> Self | None:
         """The mean of credits float64[draws], each 0..1, in an interval for `targets` people; None where nobody is.
 
         Several draws of one user count as one observation, so the interval is rather too wide than too narrow.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.results import AttackResult, Rate
@@ -26,9 +27,9 @@ class Members:
     file lists them.
     """
 
-    groups: np.ndarray
-    pseudonyms: np.ndarray
-    listed: np.ndarray
+    groups: NDArray[np.int64]
+    pseudonyms: NDArray[np.str_]
+    listed: NDArray[np.int64]
 
     @classmethod
     def of(cls, release: Path) -> "Members":
@@ -49,7 +50,7 @@ class Members:
 
 
 def row_order(
-    attacked: Attacked, members: Members, *, pseudonyms: np.ndarray | None = None, seed: int = 0
+    attacked: Attacked, members: Members, *, pseudonyms: NDArray[np.str_] | None = None, seed: int = 0
 ) -> tuple[AttackResult, ...]:
     """Pair the i-th user by original id with the i-th member, in the order of the file, of pseudonyms and of groups.
 
@@ -102,7 +103,7 @@ def row_order(
     return tuple(results)
 
 
-def _spread(sizes: np.ndarray, n: int) -> float:
+def _spread(sizes: NDArray[np.int64], n: int) -> float:
     """The standard deviation of the hits of n users with n rows at random (Hoeffding 1951, theorem 2)."""
     if n < 2:
         return 0.0
@@ -112,7 +113,7 @@ def _spread(sizes: np.ndarray, n: int) -> float:
     return math.sqrt(max(variance, 0.0))
 
 
-def _correlation(rows: np.ndarray, truth: np.ndarray) -> float:
+def _correlation(rows: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     """That of users' places with the mean places of their groups among the rows; 0 where either is constant."""
     ids, code = np.unique(rows, return_inverse=True)
     places = np.bincount(code.reshape(-1), weights=np.arange(len(rows))) / np.bincount(code.reshape(-1))
@@ -122,7 +123,7 @@ def _correlation(rows: np.ndarray, truth: np.ndarray) -> float:
     return float(np.corrcoef(np.arange(len(truth)), own)[0, 1])
 
 
-def pseudonyms_in(work: Path) -> np.ndarray:
+def pseudonyms_in(work: Path) -> NDArray[np.str_]:
     """The pseudonyms of all users by code, as the working database of `publish --keep-work` has them."""
     with duckdb.connect(work, read_only=True) as con:
         rows = con.sql(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked, original_of
 from kgather._attacks.auxiliary import Knowledge, Known, Pool, draw
@@ -51,7 +52,7 @@ class Extra:
     """
 
     members: Members | None = None
-    pseudonyms: np.ndarray | None = None
+    pseudonyms: NDArray[np.str_] | None = None
     second: Second | None = None
     others: Others | None = None
 

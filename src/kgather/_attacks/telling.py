@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import PIECE_BYTES, in_threads
 from kgather._attacks.profiles import Profiles
@@ -45,23 +46,25 @@ class People:
     that the release does not have.
     """
 
-    indptr: np.ndarray
-    items: np.ndarray
-    ratings: np.ndarray
-    missing: np.ndarray
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    ratings: NDArray[np.float32]
+    missing: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.missing)
 
     @classmethod
-    def table(cls, items: np.ndarray, ratings: np.ndarray) -> "People":
+    def table(cls, items: NDArray[np.int32], ratings: NDArray[np.float32]) -> "People":
         """People of each of whom m ratings are known: int32[t, m], float32[t, m]."""
         indptr = np.arange(len(items) + 1, dtype=np.int64) * items.shape[1]
         missing = np.zeros(len(items), dtype=np.int64)
         return cls(indptr, np.ascontiguousarray(items.reshape(-1)), np.ascontiguousarray(ratings.reshape(-1)), missing)
 
     @classmethod
-    def rows(cls, matrix: RatingMatrix, users: np.ndarray, shown: np.ndarray, beyond: np.ndarray) -> "People":
+    def rows(
+        cls, matrix: RatingMatrix, users: NDArray[np.int64], shown: NDArray[np.bool_], beyond: NDArray[np.int64]
+    ) -> "People":
         """All ratings of some users, of items that the release shows; beyond int64[n_users]: ratings that the matrix
         lacks because the release's original does not have their items.
         """
@@ -84,7 +87,7 @@ def tell_alone(
     width: float,
     variance: float,
     threads: int | None = None,
-) -> dict[str, np.ndarray]:
+) -> dict[str, NDArray[np.float64]]:
     """The numbers of `ALONE`, float64[t] each.
 
     variance: of ratings around what is usually shown. O(ratings x candidates), with some 300 MB.
@@ -121,7 +124,7 @@ def tell_alone(
 
 def tell_with_others(
     people: People, profiles: Profiles, others: RatingMatrix, variance: float, *, seed: int, threads: int | None = None
-) -> dict[str, np.ndarray]:
+) -> dict[str, NDArray[np.float64]]:
     """The numbers of `WITH_OTHERS`, float64[t] each; others: whose ratings the attacker has, by the same item codes.
 
     O(ratings), and learning a model of the others.
@@ -142,20 +145,22 @@ def tell_with_others(
     return {"traced": traced, "compared": released - theirs}
 
 
-def axes_of_model(model: Preferences, users: np.ndarray) -> np.ndarray:
+def axes_of_model(model: Preferences, users: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The item vectors of a model, turned and stretched so that its users, bool[n], have variance 1 in each."""
     factors = model.user_factors[users].astype(np.float64)
     spread, turned = np.linalg.eigh(np.atleast_2d(np.cov(factors.T, bias=True)))
     return (model.item_factors @ turned) * np.sqrt(np.maximum(spread, 0))
 
 
-def variance_of(people: People, means: np.ndarray) -> float:
+def variance_of(people: People, means: NDArray[np.float64]) -> float:
     """How ratings scatter around what is usually shown, squared; attackers know about how much that is."""
     gaps = people.ratings - means[people.items]
     return max(float(np.nanmean(gaps**2)), 1e-9) if len(gaps) else 1.0
 
 
-def fold(people: People, means: np.ndarray, axes: np.ndarray, variance: float, threads: int | None) -> np.ndarray:
+def fold(
+    people: People, means: NDArray[np.float64], axes: NDArray[np.float64], variance: float, threads: int | None
+) -> NDArray[np.float64]:
     """`explained_shares` of all people, float64[t]."""
     out = np.zeros(len(people))
     vectors = np.ascontiguousarray(axes, dtype=np.float64)
@@ -166,7 +171,7 @@ def fold(people: People, means: np.ndarray, axes: np.ndarray, variance: float, t
     return out
 
 
-def _own(people: People, means: np.ndarray) -> np.ndarray:
+def _own(people: People, means: NDArray[np.float64]) -> NDArray[np.float64]:
     """How many ratings, the sum of their deviations and of the squares of these, float64[t, 3]."""
     owner = np.repeat(np.arange(len(people)), np.diff(people.indptr))
     gaps = np.nan_to_num(people.ratings - means[people.items])

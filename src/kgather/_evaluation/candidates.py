@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.fingerprints import add_cell_hashes
 from kgather.udfs.ratings.matrix import RatingMatrix
@@ -23,23 +24,23 @@ class Candidates(Protocol):
     def n_items(self) -> int: ...
 
     @property
-    def sizes(self) -> np.ndarray: ...
+    def sizes(self) -> NDArray[np.int64]: ...
 
-    def columns(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def columns(self, items: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What all candidates show of some items, int[i]: low and high, float32[i, n] each, NaN where nothing."""
 
-    def fingerprints(self) -> np.ndarray:
+    def fingerprints(self) -> NDArray[np.uint64]:
         """uint64[n, 2]: candidates show the same of every item where theirs are the same, in any release."""
 
-    def distinct(self) -> np.ndarray:
+    def distinct(self) -> NDArray[np.int32]:
         """A code for each candidate, int32[n], from 0: those with the same code show the same of every item."""
 
 
 class _Fingerprinted:
-    def fingerprints(self) -> np.ndarray:
+    def fingerprints(self) -> NDArray[np.uint64]:
         raise NotImplementedError
 
-    def distinct(self) -> np.ndarray:
+    def distinct(self) -> NDArray[np.int32]:
         """As `Candidates.distinct`. O(n log n) after the fingerprints."""
         return np.unique(self.fingerprints(), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
@@ -51,15 +52,21 @@ class ShownCells(_Fingerprinted):
     indptr int64[n_items + 1], rows int32[c] ascending within an item, low and high float32[c].
     """
 
-    sizes: np.ndarray
-    indptr: np.ndarray
-    rows: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    sizes: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
 
     @classmethod
     def from_cells(
-        cls, sizes: np.ndarray, n_items: int, rows: np.ndarray, items: np.ndarray, low: np.ndarray, high: np.ndarray
+        cls,
+        sizes: NDArray[np.int64],
+        n_items: int,
+        rows: NDArray[np.integer],
+        items: NDArray[np.integer],
+        low: NDArray[np.floating | np.integer],
+        high: NDArray[np.floating | np.integer],
     ) -> "ShownCells":
         """Sort cells, int[c] of candidate and item codes and float[c] bounds, in any order. O(c log c)."""
         order = np.lexsort((rows, items))
@@ -73,7 +80,7 @@ class ShownCells(_Fingerprinted):
         )
 
     @classmethod
-    def from_matrix(cls, sizes: np.ndarray, shown: RatingMatrix) -> "ShownCells":
+    def from_matrix(cls, sizes: NDArray[np.int64], shown: RatingMatrix) -> "ShownCells":
         """What candidates show as ratings, a candidate in the place of a user. O(c)."""
         indptr, rows, values = shown.transpose()
         return cls(sizes, indptr, rows, values, values)
@@ -87,7 +94,7 @@ class ShownCells(_Fingerprinted):
     def n_items(self) -> int:
         return len(self.indptr) - 1
 
-    def columns(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def columns(self, items: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """As `Candidates.columns`. O(i n)."""
         low = np.full((len(items), len(self.sizes)), np.nan, dtype=np.float32)
         high = low.copy()
@@ -97,7 +104,7 @@ class ShownCells(_Fingerprinted):
             high[place, self.rows[start:end]] = self.high[start:end]
         return low, high
 
-    def fingerprints(self) -> np.ndarray:
+    def fingerprints(self) -> NDArray[np.uint64]:
         """As `Candidates.fingerprints`: two sums of 64-bit hashes of the row's cells. O(c)."""
         sums = np.zeros((len(self.sizes), len(_SALTS)), dtype=np.uint64)
         low, high = self.low.view(np.uint32), self.high.view(np.uint32)
@@ -113,25 +120,25 @@ class ShownVectors(_Fingerprinted):
     release), item_factors float32[m, r]; scale: the bounds that cells are clipped to.
     """
 
-    sizes: np.ndarray
-    group_levels: np.ndarray
-    group_factors: np.ndarray
-    item_levels: np.ndarray
-    item_factors: np.ndarray
+    sizes: NDArray[np.int64]
+    group_levels: NDArray[np.float32]
+    group_factors: NDArray[np.float32]
+    item_levels: NDArray[np.float32]
+    item_factors: NDArray[np.float32]
     scale: tuple[float, float]
 
     @property
     def n_items(self) -> int:
         return len(self.item_levels)
 
-    def columns(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def columns(self, items: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """As `Candidates.columns`. O(i n r)."""
         shown = self.item_factors[items] @ self.group_factors.T
         shown += self.item_levels[items][:, None] + self.group_levels
         np.clip(shown, *self.scale, out=shown)
         return shown, shown
 
-    def fingerprints(self) -> np.ndarray:
+    def fingerprints(self) -> NDArray[np.uint64]:
         """As `Candidates.fingerprints`, of the vectors. O(n r)."""
         vectors = np.column_stack([self.group_levels, self.group_factors]).view(np.uint32).astype(np.uint64)
         places = np.arange(vectors.shape[1], dtype=np.uint64)
@@ -139,13 +146,13 @@ class ShownVectors(_Fingerprinted):
         return np.stack(hashes, axis=1)
 
 
-def item_chunks(n_items: int, n_candidates: int) -> list[np.ndarray]:
+def item_chunks(n_items: int, n_candidates: int) -> list[NDArray[np.int64]]:
     """All item codes in pieces, so that the columns of a piece fit into some 64 MB."""
     step = max(1, _CHUNK // max(n_candidates, 1))
     return [np.arange(start, min(start + step, n_items)) for start in range(0, n_items, step)]
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finalizer of SplitMix64: every bit of the input changes half of the bits of the output."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
@@ -46,23 +47,23 @@ class Evidence:
 
     original: RatingMatrix
     shown: Candidates
-    truth: np.ndarray
-    groups: np.ndarray
-    shown_items: np.ndarray
+    truth: NDArray[np.int32]
+    groups: NDArray[np.int32]
+    shown_items: NDArray[np.bool_]
     items: pa.Array
     scale: Scale
     parameters: Mapping[str, Any]
-    group_ids: np.ndarray
+    group_ids: NDArray[np.int64]
     user_ids: pa.Array | None = field(default=None, repr=False)
-    days: np.ndarray | None = field(default=None, repr=False)
+    days: NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property
-    def gathered(self) -> np.ndarray:
+    def gathered(self) -> NDArray[np.int64]:
         """The codes of the users who are in the release, int64, ascending."""
         return np.flatnonzero(self.truth >= 0)
 
     @property
-    def group_sizes(self) -> np.ndarray:
+    def group_sizes(self) -> NDArray[np.int64]:
         """Members of each group, int64[g]."""
         return np.bincount(self.groups[self.groups >= 0], minlength=len(self.group_ids))
 
@@ -109,7 +110,7 @@ def read_evidence(
     )
 
 
-def _days(con: duckdb.DuckDBPyConnection, work: str) -> np.ndarray:
+def _days(con: duckdb.DuckDBPyConnection, work: str) -> NDArray[np.float32]:
     """The days of the ratings, float32[nnz], in the order of users and items; NaN where a rating has no date."""
     [days] = _columns(
         con,
@@ -133,9 +134,9 @@ class Released:
     """
 
     shown: Candidates
-    group_ids: np.ndarray
-    members: np.ndarray | None
-    member_groups: np.ndarray | None
+    group_ids: NDArray[np.int64]
+    members: NDArray[np.str_] | None
+    member_groups: NDArray[np.int32] | None
 
 
 def read_released(con: duckdb.DuckDBPyConnection, work: str, release: str) -> Released:
@@ -166,12 +167,12 @@ def read_released(con: duckdb.DuckDBPyConnection, work: str, release: str) -> Re
     return Released(shown, group_ids, None, None)
 
 
-def _columns(con: duckdb.DuckDBPyConnection, query: str) -> list[np.ndarray]:
+def _columns(con: duckdb.DuckDBPyConnection, query: str) -> list[NDArray[Any]]:
     table = con.sql(query).to_arrow_table()
     return [column.to_numpy() for column in table.columns]
 
 
-def _places(names: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _places(names: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int32]:
     """The places of the wanted among the names, which are in ascending order."""
     places = np.minimum(np.searchsorted(names, wanted), max(len(names) - 1, 0))
     if len(names) == 0 or not np.array_equal(names[places], wanted):
@@ -184,7 +185,7 @@ def _coded(work: str, relation: str) -> str:
 
 
 def _cells_of_groups(
-    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, sizes: np.ndarray
+    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, sizes: NDArray[np.int64]
 ) -> ShownCells:
     return _listed(con, work, f"{release}.kgather__ratings", f"{release}.kgather__groups", "group_id", n_items, sizes)
 
@@ -195,7 +196,7 @@ def _rows_of_users(con: duckdb.DuckDBPyConnection, work: str, release: str, n_it
 
 
 def _listed(
-    con: duckdb.DuckDBPyConnection, work: str, cells: str, names: str, key: str, n_items: int, sizes: np.ndarray
+    con: duckdb.DuckDBPyConnection, work: str, cells: str, names: str, key: str, n_items: int, sizes: NDArray[np.int64]
 ) -> ShownCells:
     """The cells of a relation; `names` has the candidates, of which `key` is the name, in ascending order."""
     [(listed,)] = con.sql(f"select count(*) from {cells}").fetchall()
@@ -228,7 +229,7 @@ def _vectors(
     release: str,
     n_items: int,
     scale: tuple[float, float],
-    sizes: np.ndarray,
+    sizes: NDArray[np.int64],
 ) -> ShownVectors:
     levels, factors = _columns(con, f"select level, factor from {release}.kgather__group_vectors order by group_id")
     codes, item_levels, item_factors = _columns(
@@ -242,7 +243,12 @@ def _vectors(
 
 
 def _generalized(
-    con: duckdb.DuckDBPyConnection, work: str, release: str, n_items: int, group_ids: np.ndarray, sizes: np.ndarray
+    con: duckdb.DuckDBPyConnection,
+    work: str,
+    release: str,
+    n_items: int,
+    group_ids: NDArray[np.int64],
+    sizes: NDArray[np.int64],
 ) -> ShownCells:
     """Cells from the generalized table: a set of values, or a range, where 0 stands for not rated."""
     relation = f"{release}.kgather__generalized"
@@ -271,7 +277,7 @@ def _generalized(
     return ShownCells.from_cells(sizes, n_items, *(np.concatenate(arrays) for arrays in (rows, codes, lows, highs)))
 
 
-def _shown_items(shown: Candidates) -> np.ndarray:
+def _shown_items(shown: Candidates) -> NDArray[np.bool_]:
     if isinstance(shown, ShownVectors):
         return ~np.isnan(shown.item_levels)
     assert isinstance(shown, ShownCells)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._evaluation.candidates import Candidates, item_chunks
 from kgather._evaluation.evidence import Evidence
@@ -42,7 +43,10 @@ def measure(
 
 
 def shown_errors(
-    evidence: Evidence, users: np.ndarray, items: np.ndarray, ratings: np.ndarray
+    evidence: Evidence,
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    ratings: NDArray[np.floating | np.integer],
 ) -> tuple[float, float, float]:
     """How far ratings are from what is shown of their users: MAE, RMSE, and the share of them that is covered.
 
@@ -56,7 +60,7 @@ def shown_errors(
     return float(np.abs(gaps).mean()), float(np.sqrt((gaps**2).mean())), len(gaps) / len(values)
 
 
-def shown_values(evidence: Evidence, users: np.ndarray, items: np.ndarray) -> np.ndarray:
+def shown_values(evidence: Evidence, users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float64]:
     """What is shown of users for items, float64[t], NaN where nothing is. Arguments and cost as in `shown_errors`."""
     users, items = np.asarray(users, dtype=np.int64), np.asarray(items, dtype=np.int64)
     values = np.full(len(users), np.nan)
@@ -79,22 +83,22 @@ def group_size_distribution(evidence: Evidence) -> tuple[tuple[int, int], ...]:
     return tuple((int(size), int(count)) for size, count in zip(sizes, groups, strict=True))
 
 
-def spearman(left: np.ndarray, right: np.ndarray) -> float:
+def spearman(left: NDArray[np.floating | np.integer], right: NDArray[np.floating | np.integer]) -> float:
     """Spearman's rank correlation, equal values having the mean of their ranks; NaN where one side is constant."""
     if len(left) < 2 or len(np.unique(left)) < 2 or len(np.unique(right)) < 2:
         return float("nan")
     return float(np.corrcoef(_ranks(left), _ranks(right))[0, 1])
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
+def _ranks(values: NDArray[np.floating | np.integer]) -> NDArray[np.float64]:
     _, place, times = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(times) - (times - 1) / 2)[place.reshape(-1)]
 
 
-def _middle(shown: Candidates, items: np.ndarray) -> np.ndarray:
+def _middle(shown: Candidates, items: NDArray[np.integer]) -> NDArray[np.float32]:
     """What all candidates show of some items, float32[i, n], ranges by their midpoint."""
     low, high = shown.columns(items)
-    return low if low is high else (low + high) / 2
+    return low if low is high else (low + high) / np.float32(2)
 
 
 def _described(totals: "_Totals") -> Iterator[Metric]:
@@ -110,11 +114,11 @@ class _Totals:
     original, shown: mean and count of each item, float64[m] (NaN: not there).
     """
 
-    members: np.ndarray
-    squares: np.ndarray
-    original: tuple[np.ndarray, np.ndarray]
-    shown: tuple[np.ndarray, np.ndarray]
-    of_rows: np.ndarray  # what the candidates are of the groups, int64[n]
+    members: NDArray[np.int64]
+    squares: NDArray[np.float64]
+    original: tuple[NDArray[np.float64], NDArray[np.int64]]
+    shown: tuple[NDArray[np.float64], NDArray[np.float64]]
+    of_rows: NDArray[np.int64]  # what the candidates are of the groups, int64[n]
     ratings: int
     own_ratings: int = 0
     covered: int = 0
@@ -193,11 +197,11 @@ def _totals(evidence: Evidence) -> _Totals:
 def _add_ratings(
     totals: _Totals,
     evidence: Evidence,
-    chunk: np.ndarray,
-    value: np.ndarray,
-    there: np.ndarray,
+    chunk: NDArray[np.int64],
+    value: NDArray[np.float64],
+    there: NDArray[np.bool_],
     fill: float,
-    by_item: tuple[np.ndarray, np.ndarray, np.ndarray],
+    by_item: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
 ) -> None:
     """Add what the ratings of a chunk of items say beside what is shown of their users."""
     indptr, users, ratings = by_item
@@ -276,7 +280,7 @@ def _step(evidence: Evidence) -> float:
     return evidence.scale.step or evidence.scale.width / 4
 
 
-def _columns_of(evidence: Evidence, items: np.ndarray) -> np.ndarray:
+def _columns_of(evidence: Evidence, items: NDArray[np.int64]) -> NDArray[np.float64]:
     """All users' ratings of some items, ascending, float64[n_users, i], NaN where not rated."""
     original = evidence.original
     place = np.full(original.n_items, -1)
@@ -288,7 +292,7 @@ def _columns_of(evidence: Evidence, items: np.ndarray) -> np.ndarray:
     return table
 
 
-def _mean_of_rows(table: np.ndarray) -> np.ndarray:
+def _mean_of_rows(table: NDArray[np.float32 | np.float64]) -> NDArray[np.float64]:
     """The mean of each row over what is there, NaN where nothing is."""
     there = ~np.isnan(table)
     with np.errstate(invalid="ignore"):

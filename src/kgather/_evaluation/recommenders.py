@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._evaluation.candidates import item_chunks
 from kgather._evaluation.evidence import Evidence
@@ -26,13 +27,13 @@ class _Training:
     """Rows to learn from: the row of each user, int[n_users], -1 for none, and how many users a row stands for."""
 
     matrix: RatingMatrix
-    row_of_user: np.ndarray
-    weights: np.ndarray
+    row_of_user: NDArray[np.integer]
+    weights: NDArray[np.int64]
 
 
 def recommender_errors(
     evidence: Evidence,
-    test: tuple[np.ndarray, np.ndarray, np.ndarray],
+    test: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.floating | np.integer]],
     *,
     rank: int = 10,
     neighbours: int = 30,
@@ -81,7 +82,12 @@ def recommender_errors(
     return tuple(found)
 
 
-def _direct(evidence: Evidence, users: np.ndarray, items: np.ndarray, ratings: np.ndarray) -> list[Metric]:
+def _direct(
+    evidence: Evidence,
+    users: NDArray[np.integer],
+    items: NDArray[np.integer],
+    ratings: NDArray[np.floating | np.integer],
+) -> list[Metric]:
     mae, rmse, covered = shown_errors(evidence, users, items, ratings)
     metrics = [Metric("direct_covered", covered, "share of the ratings held out for which the release shows a value")]
     if covered:
@@ -92,7 +98,9 @@ def _direct(evidence: Evidence, users: np.ndarray, items: np.ndarray, ratings: n
     return metrics
 
 
-def _errors(name: str, about: str, predicted: np.ndarray, ratings: np.ndarray, evidence: Evidence) -> list[Metric]:
+def _errors(
+    name: str, about: str, predicted: NDArray[np.floating], ratings: NDArray[np.float64], evidence: Evidence
+) -> list[Metric]:
     gaps = np.clip(predicted, evidence.scale.low, evidence.scale.high) - ratings
     return [
         Metric(name.format("_mae"), float(np.abs(gaps).mean()), f"mean absolute error of {about}"),
@@ -126,7 +134,7 @@ def _original(evidence: Evidence) -> _Training:
 def _released(evidence: Evidence) -> _Training | None:
     """The rows of the release, ranges by their midpoint; None where they are too many to write out."""
     n, n_items = len(evidence.shown.sizes), evidence.original.n_items
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    parts: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.floating]]] = []
     cells = 0
     for chunk in item_chunks(n_items, n):
         low, high = evidence.shown.columns(chunk)

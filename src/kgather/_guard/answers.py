@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._guard import atoms
 from kgather._guard.base import Base
@@ -63,9 +64,9 @@ class Asked:
 
     question: Question
     universe: str
-    outcome: np.ndarray
+    outcome: NDArray[np.int8 | np.int32]
     found: Outcome
-    people: np.ndarray
+    people: NDArray[np.int64]
     seed: np.uint64
 
 
@@ -388,7 +389,7 @@ class _Groups:
             if total is not None:
                 yield keys, self._value(aggregate, place, moments, total / rows)
 
-    def weights(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, place: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The atoms that count for a group, int64[m], and their rows, float64[m]."""
         mine = self.atoms[place]
         return mine, self.partition.rows[mine].astype(np.float64)
@@ -423,7 +424,7 @@ class _Groups:
         covariance = float((weight * (x - weight @ x / total) * (y - weight @ y / total)).sum() / total)
         return _statistic(aggregate, total, [_Moments.of(each, mine, weight) for each in sides], covariance)
 
-    def known(self, keys: tuple[Any, ...]) -> np.ndarray:
+    def known(self, keys: tuple[Any, ...]) -> NDArray[np.float64]:
         """The last key of the group that each atom counts for, the others being `keys`; NaN where there is none."""
         values = np.full(self.partition.n_atoms, np.nan)
         for place in self.shown:
@@ -460,7 +461,7 @@ class _Classes(_Groups):
         share = float((self.partition.rows * wider).sum()) / max(self.total(0), 1.0)
         return {(): min(1.0, math.ceil(share * 100) / 100)} if self.shown else {}
 
-    def weights(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, place: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """As `_Groups.weights`, of which classes count by their shares."""
         mine = self.atoms[place]
         return mine, self.partition.rows[mine] * self.share[mine]
@@ -476,7 +477,7 @@ class _Moments:
     high: float
 
     @classmethod
-    def of(cls, means: Means, mine: np.ndarray, weight: np.ndarray) -> "_Moments":
+    def of(cls, means: Means, mine: NDArray[np.int64], weight: NDArray[np.float64]) -> "_Moments":
         total = weight.sum()
         first = float((weight * means.first[mine]).sum() / total)
         second = float((weight * means.second[mine]).sum() / total)
@@ -567,7 +568,9 @@ def _questions(block: Block) -> Iterator[Question]:
                 yield _with_keys(_of_cells(aggregate), chosen)
 
 
-def _told(mine: np.ndarray, weight: np.ndarray, moments: Sequence[Means]) -> tuple[np.ndarray, np.ndarray]:
+def _told(
+    mine: NDArray[np.int64], weight: NDArray[np.float64], moments: Sequence[Means]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The atoms, and their weights, of which there are cells of all columns to tell of."""
     there = np.ones(len(mine), dtype=bool)
     for each in moments:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, mix
 
@@ -35,14 +36,14 @@ class Pieces:
     atom int32[p], outcome int32[p], rows int64[p], units int64[p] (distinct), of_row int64[n] (the piece of each row).
     """
 
-    atom: np.ndarray
-    outcome: np.ndarray
-    rows: np.ndarray
-    units: np.ndarray
-    of_row: np.ndarray
+    atom: NDArray[np.int32]
+    outcome: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    units: NDArray[np.int64]
+    of_row: NDArray[np.int64]
 
 
-def cut_into_pieces(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray) -> Pieces:
+def cut_into_pieces(atom: NDArray[np.int32], outcome: NDArray[np.int8 | np.int32], unit: NDArray[np.int32]) -> Pieces:
     """Find the pieces. atom, outcome, unit: int32[n], the rows of a unit beside each other. O(n), or O(n log n)."""
     outcomes = int(outcome.max(initial=0)) + 1
     span = (int(atom.max(initial=-1)) + 1) * outcomes
@@ -63,8 +64,8 @@ def cut_into_pieces(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray) -> 
 
 @njit(nogil=True, cache=True)
 def _count_pieces(
-    atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, outcomes: int, span: int
-) -> tuple[np.ndarray, np.ndarray]:
+    atom: NDArray[np.int32], outcome: NDArray[np.int8 | np.int32], unit: NDArray[np.int32], outcomes: int, span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     rows, units = np.zeros(span, dtype=np.int64), np.zeros(span, dtype=np.int64)
     last = np.full(span, -1, dtype=np.int32)
     for row in range(len(atom)):
@@ -77,7 +78,9 @@ def _count_pieces(
 
 
 @njit(nogil=True, cache=True)
-def _places(atom: np.ndarray, outcome: np.ndarray, outcomes: int, place: np.ndarray) -> np.ndarray:
+def _places(
+    atom: NDArray[np.int32], outcome: NDArray[np.int8 | np.int32], outcomes: int, place: NDArray[np.int64]
+) -> NDArray[np.int64]:
     found = np.empty(len(atom), dtype=np.int64)
     for row in range(len(atom)):
         found[row] = place[np.int64(atom[row]) * outcomes + outcome[row]]
@@ -93,12 +96,12 @@ class Spread:
     with atoms numbered as in `mixed`.
     """
 
-    low: np.ndarray
-    high: np.ndarray
-    mixed: np.ndarray
-    places: np.ndarray
-    rows: np.ndarray
-    unit: np.ndarray
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    mixed: NDArray[np.int64]
+    places: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    unit: NDArray[np.int32]
     pieces: Pieces
 
     def groups(self) -> "Spread":
@@ -127,7 +130,13 @@ class Spread:
         return Spread(low, high, self.mixed[still], self.places[of_these], self.rows[of_these], unit, pieces)
 
 
-def spread(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, order: np.ndarray, start: np.ndarray) -> Spread:
+def spread(
+    atom: NDArray[np.int32],
+    outcome: NDArray[np.int8 | np.int32],
+    unit: NDArray[np.int32],
+    order: NDArray[np.int32],
+    start: NDArray[np.int64],
+) -> Spread:
     """Find how outcomes spread. atom, unit: int32[n]; outcome int8[n] or int32[n]. order int32[n]: rows, atom by atom;
     start int64[a + 1]: where each begins in it. O(n), of which most is one comparison a row."""
     parts, n_atoms = _parts(len(atom)), len(start) - 1
@@ -144,7 +153,7 @@ def spread(atom: np.ndarray, outcome: np.ndarray, unit: np.ndarray, order: np.nd
 
 
 @njit(nogil=True, cache=True)
-def rows_by_atom(atom: np.ndarray, start: np.ndarray) -> np.ndarray:
+def rows_by_atom(atom: NDArray[np.int32], start: NDArray[np.int64]) -> NDArray[np.int32]:
     """Rows, atom by atom, ascending in each, int32[n]. start int64[a + 1]. O(n)."""
     order = np.empty(len(atom), dtype=np.int32)
     place = start.copy()
@@ -155,7 +164,7 @@ def rows_by_atom(atom: np.ndarray, start: np.ndarray) -> np.ndarray:
     return order
 
 
-def _parts(n: int, unit: np.ndarray | None = None) -> list[slice]:
+def _parts(n: int, unit: NDArray[np.int32] | None = None) -> list[slice]:
     """Halves of many rows, one for each thread; those of one unit, if given, are in one."""
     middle = n // 2 if n > _A_PART else n
     while unit is not None and 0 < middle < n and unit[middle] == unit[middle - 1]:
@@ -172,7 +181,9 @@ def run(step: Callable[[int], T], parts: int) -> list[T]:
 
 
 @njit(nogil=True, cache=True)
-def _ends(atom: np.ndarray, outcome: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+def _ends(
+    atom: NDArray[np.int32], outcome: NDArray[np.int8 | np.int32], low: NDArray[np.int32], high: NDArray[np.int32]
+) -> None:
     for row in range(len(atom)):
         own, found = atom[row], outcome[row]
         if found < low[own]:
@@ -182,8 +193,12 @@ def _ends(atom: np.ndarray, outcome: np.ndarray, low: np.ndarray, high: np.ndarr
 
 
 def describe(
-    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
-) -> tuple[np.ndarray, np.ndarray]:
+    outcome: NDArray[np.int8 | np.int32],
+    unit: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    seed: np.uint64,
+    groups: int,
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """What the rows of each group add up to as hashes, uint64[groups], and how many units have some, int64[groups + 1],
     the last of all groups together. outcome: 2 + the group. keys uint64[n]: names of the rows. O(n)."""
     parts = _parts(len(outcome), unit)
@@ -195,8 +210,12 @@ def describe(
 
 @njit(nogil=True, cache=True)
 def _describe(
-    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
-) -> tuple[np.ndarray, np.ndarray]:
+    outcome: NDArray[np.int8 | np.int32],
+    unit: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    seed: np.uint64,
+    groups: int,
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     sums = np.zeros(groups, dtype=np.uint64)
     counts = np.zeros(groups + 1, dtype=np.int64)
     last = np.full(groups + 1, -1, dtype=np.int64)
@@ -216,8 +235,12 @@ def _describe(
 
 @njit(nogil=True, cache=True)
 def _describe_one(
-    outcome: np.ndarray, unit: np.ndarray, keys: np.ndarray, seed: np.uint64, groups: int
-) -> tuple[np.ndarray, np.ndarray]:
+    outcome: NDArray[np.int8 | np.int32],
+    unit: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    seed: np.uint64,
+    groups: int,
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """The same of one group, without a branch that nobody can foresee."""
     total, count, last = np.uint64(0), np.int64(0), np.int64(-1)
     for row in range(len(outcome)):
@@ -231,8 +254,15 @@ def _describe_one(
 
 @njit(nogil=True, cache=True)
 def tally(
-    atom: np.ndarray, unit: np.ndarray, values: np.ndarray, n_atoms: int, origin: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    atom: NDArray[np.int32], unit: NDArray[np.int32], values: NDArray[np.float64], n_atoms: int, origin: float
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]:
     """Of each atom the number of cells, of units with one, the sums of cells and of their squares around `origin`, the
     least and the greatest. values float64[n], NaN where there is none."""
     count, units = np.zeros(n_atoms, dtype=np.int64), np.zeros(n_atoms, dtype=np.int64)
@@ -256,7 +286,7 @@ def tally(
 
 
 @njit(nogil=True, cache=True)
-def count_units(part: np.ndarray, unit: np.ndarray, parts: int) -> np.ndarray:
+def count_units(part: NDArray[np.int32 | np.int64], unit: NDArray[np.int32], parts: int) -> NDArray[np.int64]:
     """How many distinct units each part has, int64[parts]; a part below 0 is none. The rows of a unit lie together."""
     counts = np.zeros(parts, dtype=np.int64)
     last = np.full(parts, -1, dtype=np.int64)
@@ -270,8 +300,12 @@ def count_units(part: np.ndarray, unit: np.ndarray, parts: int) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def count_units_with_cells(
-    atom: np.ndarray, part_of_atom: np.ndarray, unit: np.ndarray, values: np.ndarray, parts: int
-) -> np.ndarray:
+    atom: NDArray[np.int32],
+    part_of_atom: NDArray[np.int64],
+    unit: NDArray[np.int32],
+    values: NDArray[np.float64],
+    parts: int,
+) -> NDArray[np.int64]:
     """How many distinct units with a cell each part has, int64[parts]. A part is of whole atoms; one below 0 is none.
     values float64[n], NaN where there is no cell."""
     counts = np.zeros(parts, dtype=np.int64)
@@ -285,7 +319,7 @@ def count_units_with_cells(
 
 
 @njit(nogil=True, cache=True)
-def marks(part: np.ndarray, values: np.ndarray, parts: int) -> np.ndarray:
+def marks(part: NDArray[np.int32 | np.int64], values: NDArray[np.float64], parts: int) -> NDArray[np.int64]:
     """What the values of each part add up to as hashes, int64[parts] below -1: another if a value comes, goes or
     changes. values float64[n], NaN where there is none."""
     sums = np.zeros(parts, dtype=np.uint64)
@@ -300,7 +334,7 @@ def marks(part: np.ndarray, values: np.ndarray, parts: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def mark_keys(seed: np.uint64, names: np.ndarray) -> np.ndarray:
+def mark_keys(seed: np.uint64, names: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Keys that marks of atoms are kept by, uint64[a]. seed: of the column. names int64[a]."""
     found = np.empty(len(names), dtype=np.uint64)
     for at in range(len(names)):
@@ -318,7 +352,7 @@ def _noise(seed: np.uint64, purpose: int, name: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _thresholds(names: np.ndarray, k: int, seed: np.uint64, sd: float) -> np.ndarray:
+def _thresholds(names: NDArray[np.int64], k: int, seed: np.uint64, sd: float) -> NDArray[np.int64]:
     """How many units a piece of each atom must have: k, and never less, with noise on top."""
     least = np.empty(len(names), dtype=np.int64)
     for atom in range(len(names)):
@@ -327,8 +361,8 @@ def _thresholds(names: np.ndarray, k: int, seed: np.uint64, sd: float) -> np.nda
 
 
 def split(
-    pieces: Pieces, unit: np.ndarray, names: np.ndarray, k: int, *, seed: np.uint64, sd: float = 1.0
-) -> np.ndarray:
+    pieces: Pieces, unit: NDArray[np.int32], names: NDArray[np.int64], k: int, *, seed: np.uint64, sd: float = 1.0
+) -> NDArray[np.int64]:
     """Which pieces go together, int64[p]: numbers of new atoms, from 0, in the order of the old ones.
 
     names int64[a]: the old atoms' names, which noise hangs on. A piece with enough units becomes an atom. The other
@@ -358,8 +392,13 @@ def split(
 
 @njit(nogil=True, cache=True)
 def choose(
-    sizes: np.ndarray, hits: np.ndarray, names: np.ndarray, target: float, seed: np.uint64, sd: float
-) -> np.ndarray:
+    sizes: NDArray[np.int64],
+    hits: NDArray[np.int64],
+    names: NDArray[np.int64],
+    target: float,
+    seed: np.uint64,
+    sd: float,
+) -> NDArray[np.bool_]:
     """Which mixed atoms count as asked for, bool[a]: those of the largest shares, as many as come near the target.
 
     sizes, hits: rows of each atom, and how many of them are asked for, int64[a]. target: what the sizes of the chosen
@@ -394,7 +433,7 @@ def choose(
     return chosen
 
 
-def assign(pieces: Pieces, names: np.ndarray, *, seed: np.uint64, sd: float = 1.0) -> np.ndarray:
+def assign(pieces: Pieces, names: NDArray[np.int64], *, seed: np.uint64, sd: float = 1.0) -> NDArray[np.int32]:
     """The outcome that each atom counts for, int32[a]: its own where it is pure, one of its pieces' otherwise.
 
     names int64[a]. Mixed atoms are dealt out group by group, the one with the most rows in them first.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._guard.catalog import Catalog, TableInfo, catalog_of
@@ -31,8 +32,8 @@ _SHOWN = ("artifact", "measure", "dimension", "coarsened")
 class UniverseRows(NamedTuple):
     """The rows of a universe: the unit of each, int32[n], and the key that names it from day to day, uint64[n]."""
 
-    unit: np.ndarray
-    keys: np.ndarray
+    unit: NDArray[np.int32]
+    keys: NDArray[np.uint64]
 
 
 class NamedColumn(NamedTuple):
@@ -130,7 +131,7 @@ class Base:
             self.columns[cached] = Column(values)
         return NamedColumn(name, self.columns[cached])
 
-    def codes(self, name: str, column: str) -> np.ndarray:
+    def codes(self, name: str, column: str) -> NDArray[np.int32]:
         """The values that units have of table.column, as codes int32[n] of a universe's rows, below 0 where none."""
         table, _, cell = column.partition(".")
         info = self._table(table)
@@ -145,7 +146,7 @@ class Base:
         codes[found["kg_at"].to_numpy()] = encoded.indices.to_numpy()
         return codes[self.rows[name].unit]
 
-    def _values(self, universe: Universe, same: Sequence[_Cell], n: int) -> np.ndarray:
+    def _values(self, universe: Universe, same: Sequence[_Cell], n: int) -> NDArray[np.float64]:
         values = np.full(n, np.nan)
         for table, column in same:
             info = self._table(table)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._guard.base import UNITS, Base
 from kgather._guard.partition import Partition
@@ -53,7 +54,7 @@ class Classes:
     partition: Partition
     match: Match
 
-    def shares(self, question: Question) -> np.ndarray:
+    def shares(self, question: Question) -> NDArray[np.float64]:
         """Raises Refused where the condition is none that sets can answer, or there are keys."""
         if question.universe.kind != "unit":
             raise _unanswerable(_ROWS)
@@ -62,7 +63,7 @@ class Classes:
         inside = self._leaf(question.universe, Constant(True, "boolean"))
         return self._true(question.universe, question.condition) * (inside > 0)
 
-    def _true(self, universe: Universe, expr: Expr) -> np.ndarray:
+    def _true(self, universe: Universe, expr: Expr) -> NDArray[np.float64]:
         """To what share the condition is true; NOT asks to what share it is false."""
         if isinstance(expr, Op) and expr.name in ("and", "or"):
             parts = [self._true(universe, arg) for arg in expr.args]
@@ -71,7 +72,7 @@ class Classes:
             return self._false(universe, expr.args[0])
         return self._leaf(universe, expr)
 
-    def _false(self, universe: Universe, expr: Expr) -> np.ndarray:
+    def _false(self, universe: Universe, expr: Expr) -> NDArray[np.float64]:
         if isinstance(expr, Op) and expr.name in ("and", "or"):
             parts = [self._false(universe, arg) for arg in expr.args]
             return _either(parts) if expr.name == "and" else _both(parts)
@@ -79,7 +80,7 @@ class Classes:
             return self._true(universe, expr.args[0])
         return self._leaf(universe, Op("not", (expr,)))
 
-    def _leaf(self, universe: Universe, expr: Expr) -> np.ndarray:
+    def _leaf(self, universe: Universe, expr: Expr) -> NDArray[np.float64]:
         """A condition on one artifact: how many different values of each class's set meet it."""
         names = sorted({(bound.table, bound.column) for bound in bounds(expr)})
         if len(names) > 1 or not isinstance(expr, Op | Constant):
@@ -97,15 +98,15 @@ class Classes:
         return _MATCHES[self.match](share)
 
 
-def _both(parts: list[np.ndarray]) -> np.ndarray:
+def _both(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.prod(parts, axis=0)
 
 
-def _either(parts: list[np.ndarray]) -> np.ndarray:
+def _either(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     return 1 - np.prod([1 - part for part in parts], axis=0)
 
 
-_MATCHES: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+_MATCHES: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "any": lambda share: (share > 0).astype(np.float64),
     "all": lambda share: (share == 1).astype(np.float64),
     "expected": lambda share: share,

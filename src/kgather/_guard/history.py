@@ -11,29 +11,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._guard.atoms import count_units, mark_keys, marks
 from kgather._guard.ledger import Kept
 from kgather._guard.partition import Column, Partition
 
 _GONE = -1
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class _Marks(NamedTuple):
     """Marks of atoms: their keys, uint64[m], and themselves, int64[m]."""
 
-    keys: np.ndarray
-    marks: np.ndarray
+    keys: NDArray[np.uint64]
+    marks: NDArray[np.int64]
 
 
 class _Shrunk(NamedTuple):
     """The names of atoms that lost rows, and of those of them that may be answered about no more."""
 
     lost: list[int]
-    closed: np.ndarray
+    closed: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,9 @@ class Present:
     """A universe today. keys uint64[n], unit int32[n] of all rows; rows int64[v]: those that are answered about, in
     the order of the partition's."""
 
-    keys: np.ndarray
-    unit: np.ndarray
-    rows: np.ndarray
+    keys: NDArray[np.uint64]
+    unit: NDArray[np.int32]
+    rows: NDArray[np.int64]
     partition: Partition
     values: Mapping[str, Column] = field(default_factory=dict)
     """The columns, of all rows, that the partition has clusters of."""
@@ -94,7 +96,7 @@ class Present:
             return dict(columns)
         return {name: Column(column.values[self.rows]) for name, column in columns.items()}
 
-    def own(self, values: np.ndarray) -> np.ndarray:
+    def own(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Values of all rows, of those that are answered about."""
         return values if self.is_all else np.ascontiguousarray(values[self.rows])
 
@@ -105,8 +107,8 @@ class Present:
 
 
 def present(
-    keys: np.ndarray,
-    unit: np.ndarray,
+    keys: NDArray[np.uint64],
+    unit: NDArray[np.int32],
     kept: Kept | None,
     columns: Mapping[str, Column],
     k: int,
@@ -154,7 +156,7 @@ def _ascending(kept: Kept) -> Kept:
     return replace(kept, keys=kept.keys[order], atoms=kept.atoms[order])
 
 
-def _shrunk(atoms: np.ndarray, kept: Kept, k: int, *, one_row_a_unit: bool) -> _Shrunk:
+def _shrunk(atoms: NDArray[np.int64], kept: Kept, k: int, *, one_row_a_unit: bool) -> _Shrunk:
     """What became smaller since it was kept."""
     names, before = np.unique(kept.atoms[kept.atoms >= 0], return_counts=True)
     now = np.bincount(np.searchsorted(names, atoms[atoms >= 0]), minlength=len(names))
@@ -177,7 +179,7 @@ def _cells_of_new_rows(here: Present, columns: Mapping[str, Column], name: int, 
     return replace(partition, clusters=clusters)
 
 
-def _changed(column: str, partition: Partition, values: np.ndarray, kept: Kept) -> np.ndarray:
+def _changed(column: str, partition: Partition, values: NDArray[np.float64], kept: Kept) -> NDArray[np.bool_]:
     """Which atoms have other marks than those that are kept, bool[a]."""
     keys = mark_keys(_seed(column), partition.names)
     place = np.minimum(np.searchsorted(kept.keys, keys), max(len(kept.keys) - 1, 0))

@@ -23,6 +23,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import DISK_FULL, InputError
 
@@ -46,8 +47,8 @@ class Kept:
     """A partition as it is kept: the atom of each row by its key, uint64 and int64, below 0 where the row is not
     answered about; the next free name; of each column, the cluster of each atom."""
 
-    keys: np.ndarray
-    atoms: np.ndarray
+    keys: NDArray[np.uint64]
+    atoms: NDArray[np.int64]
     next_name: int
     clusters: Mapping[str, Mapping[int, int]]
 
@@ -65,8 +66,8 @@ class Change:
 class Delta:
     """Rows that move, by their keys, uint64[m], to atoms int64[m]; old atoms, all others of which have a new name."""
 
-    keys: np.ndarray
-    atoms: np.ndarray
+    keys: NDArray[np.uint64]
+    atoms: NDArray[np.int64]
     renames: Mapping[int, int]
 
 
@@ -257,7 +258,7 @@ def delta(before: Kept | None, after: Kept) -> Delta:
 
 
 @njit(nogil=True, cache=True)
-def _followers(was: np.ndarray, now: np.ndarray, size: int) -> np.ndarray:
+def _followers(was: NDArray[np.int64], now: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """The new name of what is left of each atom, int64[size], or -1.
 
     The largest part of an atom that was cut can go by a new name of the whole, if no row of the atom keeps the old name
@@ -283,7 +284,9 @@ def _followers(was: np.ndarray, now: np.ndarray, size: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _moved(was: np.ndarray, now: np.ndarray, target: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+def _moved(
+    was: NDArray[np.int64], now: NDArray[np.int64], target: NDArray[np.int64], fresh: NDArray[np.bool_]
+) -> NDArray[np.int64]:
     """Places of rows that are new, bool[n], or whose atom is another and not the new name of the old one, int64[m]."""
     count = 0
     for write in range(2):
@@ -366,7 +369,7 @@ def _labels(kept: Kept) -> dict[_Place, int]:
 
 
 def _insert(
-    con: duckdb.DuckDBPyConnection, table: str, number: int, **columns: np.ndarray | list[int] | list[str]
+    con: duckdb.DuckDBPyConnection, table: str, number: int, **columns: NDArray[np.integer] | list[int] | list[str]
 ) -> None:
     values = pa.table(columns)
     if len(values):
@@ -379,12 +382,14 @@ def _decisions(con: duckdb.DuckDBPyConnection) -> int:
     return int(con.execute("select decisions from state").fetchall()[0][0])
 
 
-def _columns(con: duckdb.DuckDBPyConnection, query: str, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _columns(con: duckdb.DuckDBPyConnection, query: str, number: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     keys, atoms = (np.asarray(column) for column in con.execute(query, [number]).fetchnumpy().values())
     return keys.astype(np.uint64), atoms.astype(np.int64)
 
 
-def latest(keys: np.ndarray, atoms: np.ndarray, moved: np.ndarray, to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def latest(
+    keys: NDArray[np.uint64], atoms: NDArray[np.int64], moved: NDArray[np.uint64], to: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Rows with what was recorded of them last, keys ascending. moved, to: what was recorded later, in this order."""
     if np.any(keys[1:] < keys[:-1]):
         order = np.argsort(keys, kind="stable")
@@ -403,7 +408,7 @@ def latest(keys: np.ndarray, atoms: np.ndarray, moved: np.ndarray, to: np.ndarra
     return np.insert(keys, place[~known], moved[~known]), np.insert(atoms, place[~known], to[~known])
 
 
-def renamed(atoms: np.ndarray, renames: Mapping[int, int], next_name: int) -> np.ndarray:
+def renamed(atoms: NDArray[np.int64], renames: Mapping[int, int], next_name: int) -> NDArray[np.int64]:
     """Atoms by the names they have now. A new name is greater than the old one, and no name is given twice."""
     now = np.arange(next_name, dtype=np.int64)
     for old in sorted(renames, reverse=True):

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._guard.plan import TRUE, Bound, Exists, Expr, Op, PerUnit, Question, Universe
@@ -31,6 +32,7 @@ _FEW = 100  # groups that fit into a byte, with what else an outcome can be
 _AT_ONCE = 200  # conditions on one column asked of its values in one statement
 _TABLE = 1 << 24  # combinations of keys that are told apart by a table instead of by sorting
 _VALUE = "kg_value"
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Outcome:
     outcome int8[n], or int32[n] of many groups. described: what was found about these rows, by those who ask.
     """
 
-    outcome: np.ndarray
+    outcome: NDArray[np.int8 | np.int32]
     keys: tuple[tuple[Any, ...], ...]
     key_types: tuple[pa.DataType, ...]
     described: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -55,7 +57,7 @@ class _Coded:
     """An expression of each row as a code, uint8[n], uint16[n] or int32[n]. values: the relation that has the distinct
     values by their codes, or None where codes are truth values."""
 
-    codes: np.ndarray
+    codes: NDArray[np.uint8 | np.uint16 | np.int32]
     values: str | None
     count: int
 
@@ -67,14 +69,14 @@ class _Coded:
 class _Leaf(NamedTuple):
     """A simple condition: a code of each row, and the truth of each code, int8[c]."""
 
-    codes: np.ndarray
-    truth: np.ndarray
+    codes: NDArray[np.uint8 | np.uint16 | np.int32]
+    truth: NDArray[np.int8]
 
 
 class _KeyValues(NamedTuple):
     """A key: a code of each row, and what the codes stand for."""
 
-    codes: np.ndarray
+    codes: NDArray[np.uint8 | np.uint16 | np.int32]
     values: pa.Array
 
 
@@ -122,7 +124,7 @@ class Outcomes:
         columns = [key.values.take(pa.array(codes[first])).to_pylist() for codes, key in zip(own, keys, strict=True)]
         return Outcome(outcome, tuple(zip(*columns, strict=True)), types)
 
-    def _truth(self, universe: Universe, condition: Expr) -> np.ndarray:
+    def _truth(self, universe: Universe, condition: Expr) -> NDArray[np.int8]:
         """0, 1 or 2 for each row, int8[n]."""
         leaves = self._leaves(universe, condition)
         n = self.size(universe)
@@ -186,6 +188,7 @@ class Outcomes:
                 f"from (select distinct {value} as {_VALUE} {relation(universe, self.unit)})"
             )
             count = self.con.sql(f"select count(*) from {values}").fetchall()[0][0]
+            kind: type[np.uint8 | np.uint16 | np.int32]
             kind = np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.int32
             codes = np.zeros(self.size(universe), dtype=kind)
             at, table = self._asked(universe, value, values)
@@ -208,7 +211,7 @@ class Outcomes:
         assert isinstance(found, _Coded)
         return found
 
-    def _asked(self, universe: Universe, value: str, values: str | None = None) -> tuple[np.ndarray, pa.Table]:
+    def _asked(self, universe: Universe, value: str, values: str | None = None) -> tuple[NDArray[np.int32], pa.Table]:
         """The numbers of the rows that a universe's joins leave, and a value of each, or its code among `values`."""
         asked = (
             f"select cast({self.row(universe)} as integer) as kg_at, {value} as {_VALUE} "
@@ -257,7 +260,7 @@ def _simple(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def _kleene(expr: Expr, truth: Mapping[Expr, np.ndarray]) -> np.ndarray:
+def _kleene(expr: Expr, truth: Mapping[Expr, NDArray[np.int8]]) -> NDArray[np.int8]:
     if isinstance(expr, Op) and expr.name in ("and", "or"):
         parts = [_kleene(arg, truth) for arg in expr.args]
         return reduce(np.minimum if expr.name == "and" else np.maximum, parts)
@@ -266,13 +269,13 @@ def _kleene(expr: Expr, truth: Mapping[Expr, np.ndarray]) -> np.ndarray:
     return truth[expr]
 
 
-def _table(entries: pa.Array, kind: type) -> np.ndarray:
+def _table(entries: pa.Array, kind: type[Scalar]) -> NDArray[Scalar]:
     """What codes stand for; where the joins leave no row, no code does, but rows have one."""
     return np.resize(entries.to_numpy(zero_copy_only=False).astype(kind), max(len(entries), 1))
 
 
 @njit(nogil=True, cache=True)
-def look_up(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def look_up(table: NDArray[np.int8 | np.int32], codes: NDArray[np.uint8 | np.uint16 | np.int32]) -> NDArray[Any]:
     """The entry of each code, as table[codes], without codes as wide as addresses."""
     found = np.empty(len(codes), dtype=table.dtype)
     for row in range(len(codes)):
@@ -295,7 +298,7 @@ def _only_column(expr: Expr) -> Bound | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _grouped(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _grouped(keys: Sequence[NDArray[np.integer]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Numbers of distinct rows of keys, int32, in the order of their first rows; and these."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     span = 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._guard import atoms
 
@@ -22,10 +23,10 @@ class Column:
     values float64[n], NaN where missing.
     """
 
-    values: np.ndarray
+    values: NDArray[np.float64]
 
     @cached_property
-    def present(self) -> np.ndarray:
+    def present(self) -> NDArray[np.bool_]:
         """Which cells there are, bool[n]."""
         return ~np.isnan(self.values)
 
@@ -41,25 +42,25 @@ class Means:
     are cells to tell of; cluster: a number."""
 
     origin: float
-    first: np.ndarray
-    second: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    told: np.ndarray
-    cluster: np.ndarray
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    told: NDArray[np.bool_]
+    cluster: NDArray[np.int64]
 
-    def whole(self, mine: np.ndarray) -> bool:
+    def whole(self, mine: NDArray[np.int64]) -> bool:
         """Whether no cluster lies both inside and outside of the chosen atoms."""
         outside = np.ones(len(self.cluster), dtype=bool)
         outside[mine] = False
         return not np.isin(self.cluster[mine], self.cluster[outside]).any()
 
-    def constant(self, mine: np.ndarray) -> bool:
+    def constant(self, mine: NDArray[np.int64]) -> bool:
         """Whether all cells of each of the chosen atoms' clusters are equal."""
         return bool((self.low[mine] == self.high[mine]).all())
 
     @classmethod
-    def known(cls, values: np.ndarray) -> "Means":
+    def known(cls, values: NDArray[np.float64]) -> "Means":
         """Of atoms that have a value each, or NaN."""
         return cls(0.0, values, values**2, values, values, ~np.isnan(values), np.arange(len(values)))
 
@@ -69,15 +70,15 @@ class Partition:
     """unit int32[n]: the unit of each row, rows of a unit beside each other. atom int32[n]. names int64[a]: of atoms,
     never used twice. next_name: the next that is free. clusters: of each column, int64[a], a label for each atom."""
 
-    unit: np.ndarray
-    atom: np.ndarray
-    names: np.ndarray
+    unit: NDArray[np.int32]
+    atom: NDArray[np.int32]
+    names: NDArray[np.int64]
     next_name: int
-    clusters: Mapping[str, np.ndarray] = field(default_factory=dict)
+    clusters: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     _means: dict[str, Means] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def whole(cls, unit: np.ndarray) -> "Partition":
+    def whole(cls, unit: NDArray[np.int32]) -> "Partition":
         """One atom of all rows."""
         return cls(unit, np.zeros(len(unit), dtype=np.int32), np.zeros(1, dtype=np.int64), 1)
 
@@ -87,25 +88,25 @@ class Partition:
         return len(self.names)
 
     @cached_property
-    def rows(self) -> np.ndarray:
+    def rows(self) -> NDArray[np.int64]:
         """Rows of each atom, int64[a]."""
         return np.bincount(self.atom, minlength=self.n_atoms)
 
-    def units(self) -> np.ndarray:
+    def units(self) -> NDArray[np.int64]:
         """Distinct units of each atom, int64[a]."""
         return atoms.count_units(self.atom.astype(np.int64), self.unit, self.n_atoms)
 
     @cached_property
-    def start(self) -> np.ndarray:
+    def start(self) -> NDArray[np.int64]:
         """Where each atom begins in `order`, and the end, int64[a + 1]."""
         return np.concatenate([[0], np.cumsum(self.rows)])
 
     @cached_property
-    def order(self) -> np.ndarray:
+    def order(self) -> NDArray[np.int32]:
         """The rows, atom by atom, int32[n]."""
         return atoms.rows_by_atom(self.atom, self.start)
 
-    def spread(self, outcome: np.ndarray) -> atoms.Spread:
+    def spread(self, outcome: NDArray[np.int8 | np.int32]) -> atoms.Spread:
         """How the outcomes of a question spread over the atoms, int8[n] or int32[n]."""
         return atoms.spread(self.atom, outcome, self.unit, self.order, self.start)
 
@@ -115,7 +116,7 @@ class Partition:
             self._means[name] = self._meant(column, self.clusters[name], k)
         return self._means[name]
 
-    def _meant(self, column: Column, label: np.ndarray, k: int) -> Means:
+    def _meant(self, column: Column, label: NDArray[np.int64], k: int) -> Means:
         places, cluster = np.unique(label, return_inverse=True)
         cluster = cluster.reshape(-1)
         count, units, first, second, low, high = atoms.tally(
@@ -148,7 +149,7 @@ class Partition:
         *,
         seed: np.uint64,
         sd: float,
-        diverse: Sequence[np.ndarray] = (),
+        diverse: Sequence[NDArray[np.int32]] = (),
         l: int = 1,  # noqa: E741
     ) -> "Partition":
         """Cut where the pieces stay large enough; the same object where nothing is cut.
@@ -210,11 +211,13 @@ class Partition:
         made.__dict__["order"] = self.order
         return made
 
-    def _units_with_cells(self, column: Column, part: np.ndarray, parts: int) -> np.ndarray:
+    def _units_with_cells(self, column: Column, part: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
         """Distinct units with a cell of parts of whole atoms, int64[parts]; a part below 0 is none."""
         return atoms.count_units_with_cells(self.atom, part, self.unit, column.values, parts)
 
-    def _separated(self, label: np.ndarray, column: Column, k: int, wanted: np.ndarray) -> np.ndarray:
+    def _separated(
+        self, label: NDArray[np.int64], column: Column, k: int, wanted: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         """Clusters with the labels `wanted` cut into their atoms, as far as every part keeps cells of k units."""
         own = self._units_with_cells(column, np.arange(self.n_atoms), self.n_atoms)
         places, cluster = np.unique(label, return_inverse=True)
@@ -239,14 +242,16 @@ class Partition:
         return result
 
 
-def _last_of(group: np.ndarray, values: np.ndarray, groups: int) -> np.ndarray:
+def _last_of(group: NDArray[np.int64], values: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     """The last of the values of each group, int64[groups], or -1."""
     found = np.full(groups, -1, dtype=np.int64)
     found[group] = values
     return found
 
 
-def _kept_diverse(new: np.ndarray, pieces: atoms.Pieces, codes: np.ndarray, least: int) -> np.ndarray:
+def _kept_diverse(
+    new: NDArray[np.int64], pieces: atoms.Pieces, codes: NDArray[np.int32], least: int
+) -> NDArray[np.int64]:
     """Cuts undone of atoms one of whose parts would have fewer than `least` different values."""
     part = new[pieces.of_row].astype(np.int64)
     known = codes >= 0

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._guard import atoms
 from kgather._guard.history import Present
@@ -21,8 +22,10 @@ def compile_kernels() -> None:
     whole = Partition.whole(unit).with_column("x", columns["x"], 2)
     keys, rows = np.arange(_ROWS, dtype=np.uint64), np.arange(_ROWS)
     before = Present(keys, unit, rows, whole, columns).kept(None)
+    kind: type[np.int8 | np.int32]
+    codes: type[np.uint8 | np.uint16 | np.int32]
     for kind in (np.int8, np.int32):
-        own = outcome.astype(kind)
+        own: NDArray[np.int8 | np.int32] = outcome.astype(kind)
         spread = whole.spread(own)
         for groups in (1, 3):
             atoms.describe(own, unit, keys, seed, groups)

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._methods.users import Groups, Users
 
 
-def in_blocks(users: Users, gather: Callable[[np.ndarray, int], np.ndarray]) -> Groups:
+def in_blocks(users: Users, gather: Callable[[NDArray[np.floating], int], NDArray[np.int32]]) -> Groups:
     """Gather all users at once, or in blocks of the size that is asked for."""
     if not users.asked.block_size:
         return Groups(gather(users.vectors, users.k))

@@ -1,6 +1,7 @@
 """Bisecting K-Gather (X. Chen's thesis, section 3.2): the default."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._methods._blocks import in_blocks
 from kgather._methods.record import Method, NoOptions
@@ -12,7 +13,7 @@ def gather(users: Users, options: NoOptions) -> Groups:
     del options
     from kgather.udfs.gathering import bkg
 
-    def cut(rows: np.ndarray, k: int) -> np.ndarray:
+    def cut(rows: NDArray[np.floating], k: int) -> NDArray[np.int32]:
         return bkg.gather(rows, k, tries=users.asked.bisection_tries, seed=users.seed)
 
     return in_blocks(users, cut)

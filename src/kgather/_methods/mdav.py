@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._methods._blocks import in_blocks
 from kgather._methods.record import Method, NoOptions
@@ -22,7 +23,7 @@ def gather(users: Users, options: Options) -> Groups:
     # Blocks have the threads already.
     threads = 1 if users.asked.block_size else users.threads
 
-    def cut(rows: np.ndarray, k: int) -> np.ndarray:
+    def cut(rows: NDArray[np.floating], k: int) -> NDArray[np.int32]:
         return mdav.gather(rows, k, leftovers=options.leftovers, threads=threads)
 
     return in_blocks(users, cut)

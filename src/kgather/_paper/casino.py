@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.linkage import linkage
@@ -89,14 +90,14 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
     )
 
 
-def _centroids(rows: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _centroids(rows: NDArray[np.float64], groups: NDArray[np.integer]) -> NDArray[np.float64]:
     """The mean row of every group, float64[g, m]."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
     return np.add.reduceat(rows[order], starts) / np.bincount(groups)[:, None]
 
 
-def _risk(data: MovieLens, rows: np.ndarray, truth: np.ndarray) -> float:
+def _risk(data: MovieLens, rows: NDArray[np.float64], truth: NDArray[np.integer]) -> float:
     """How often, in percent, the protected row nearest to an original one is that of the same user."""
     sizes = np.bincount(truth, minlength=len(rows))
     places, items = np.divmod(np.arange(rows.size), rows.shape[1])
@@ -116,7 +117,9 @@ def _risk(data: MovieLens, rows: np.ndarray, truth: np.ndarray) -> float:
     return 100 * found.value
 
 
-def _neighbour_error(original: np.ndarray, shown: np.ndarray, groups: np.ndarray, held: Split) -> float:
+def _neighbour_error(
+    original: NDArray[np.float64], shown: NDArray[np.float64], groups: NDArray[np.integer], held: Split
+) -> float:
     squares = (original**2).sum(axis=1)[:, None] - 2 * original @ shown.T + (shown**2).sum(axis=1)
     squares[groups[:, None] == groups] = np.inf
     nearest = squares.argmin(axis=1)

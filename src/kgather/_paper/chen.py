@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._paper.findings import Finding, number, statement
 from kgather._paper.movielens import HIGH, LOW, MovieLens, Split
@@ -128,14 +129,14 @@ def _prediction_of_level_one(data: MovieLens) -> Iterator[Finding]:
     )
 
 
-def _levels(n: int, k: int, seed: int) -> np.ndarray:
+def _levels(n: int, k: int, seed: int) -> NDArray[np.int64]:
     """Level 1 for half of the users, k for the others."""
     wanted = np.full(n, k)
     wanted[np.random.default_rng(seed).permutation(n)[: n // 2]] = 1
     return wanted
 
 
-def _preferences(train: RatingMatrix) -> np.ndarray:
+def _preferences(train: RatingMatrix) -> NDArray[np.float32]:
     return learning.learn(train, solver="funk", rank=10).user_factors
 
 
@@ -143,12 +144,12 @@ def _learnt(table: RatingMatrix, **options: Any) -> model.Preferences:
     return learning.learn(table, solver="funk", rank=20, scale=(LOW, HIGH), **options)
 
 
-def _predicted(learnt: model.Preferences, rows: np.ndarray, items: np.ndarray) -> np.ndarray:
+def _predicted(learnt: model.Preferences, rows: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[np.float32]:
     shown = (learnt.user_factors[rows] * learnt.item_factors[items]).sum(axis=1)
     return np.clip(shown + learnt.user_level[rows] + learnt.item_level[items], LOW, HIGH)
 
 
-def _error(split: Split, learnt: model.Preferences, groups: np.ndarray) -> float:
+def _error(split: Split, learnt: model.Preferences, groups: NDArray[np.integer]) -> float:
     return float(np.abs(_predicted(learnt, groups[split.users], split.items) - split.ratings).mean())
 
 
@@ -163,7 +164,7 @@ def _item_mean_error(split: Split) -> float:
     return float(np.abs(means[split.items] - split.ratings).mean())
 
 
-def _group_rows(train: RatingMatrix, groups: np.ndarray) -> RatingMatrix:
+def _group_rows(train: RatingMatrix, groups: NDArray[np.integer]) -> RatingMatrix:
     """One row a group: the mean of each item over the members who rated it."""
     g, m = int(groups.max()) + 1, train.n_items
     cells = groups[rows_of(train.indptr, np.arange(train.nnz))].astype(np.int64) * m + train.items

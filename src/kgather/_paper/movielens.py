@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, load
@@ -24,9 +25,9 @@ class Split:
     """Four fifths of the ratings to learn from; the others as users int32[t], items int32[t], ratings float32[t]."""
 
     train: RatingMatrix
-    users: np.ndarray
-    items: np.ndarray
-    ratings: np.ndarray
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    ratings: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class MovieLens:
     """ratings: 943 users by 1,682 items, in the order of their ids. ages: float64[943] or None where not at hand."""
 
     ratings: RatingMatrix
-    ages: np.ndarray | None
+    ages: NDArray[np.float64] | None
 
     def splits(self, count: int) -> Iterator[Split]:
         """Splits at random, the same in every run."""
@@ -49,11 +50,11 @@ class MovieLens:
             )
 
     @cached_property
-    def raters(self) -> np.ndarray:
+    def raters(self) -> NDArray[np.int64]:
         """How many users rated each item, int64[m]."""
         return np.bincount(self.ratings.items, minlength=self.ratings.n_items)
 
-    def most_rated(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def most_rated(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The users, int64[u], who rated one of the most rated items, and their table float64[u, count]; NaN: not."""
         chosen = np.argsort(-self.raters, kind="stable")[:count]
         table = np.full((self.ratings.n_users, self.ratings.n_items), np.nan)
@@ -91,7 +92,7 @@ def read_movielens(file: Path) -> MovieLens:
     return MovieLens(matrix, _ages(file.with_name("u.user"), np.unique(ids)))
 
 
-def _ages(file: Path, ids: np.ndarray) -> np.ndarray | None:
+def _ages(file: Path, ids: NDArray[np.integer]) -> NDArray[np.float64] | None:
     if not file.exists():
         return None
     with file.open(encoding="latin-1", newline="") as lines:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._paper.findings import Finding, number, statement
@@ -27,7 +28,7 @@ _TABLE_1 = np.array(
     ]
 )  # fmt: skip
 _CLASSES = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
-_METHODS: dict[str, Callable[..., np.ndarray]] = {
+_METHODS: dict[str, Callable[..., NDArray[np.int32]]] = {
     "k-Likeness": k_likeness.gather,
     "k-Member": k_member.gather,
     "Mondrian": mondrian.gather,
@@ -97,7 +98,7 @@ def queries(data: MovieLens) -> Iterator[Finding]:
             low, high = class_ranges(table, groups)
             shown = masks_of_ranges(low[groups], high[groups], domain)
 
-        def error(attributes: int, width: float, conjunction: bool, shown: np.ndarray = shown) -> float:
+        def error(attributes: int, width: float, conjunction: bool, shown: NDArray[np.uint64] = shown) -> float:
             errors_of_averages = query_errors(
                 truth, shown, ages, domain, attributes=attributes, width=width, conjunction=conjunction
             )[1]
@@ -145,7 +146,12 @@ def speed(data: MovieLens) -> Iterator[Finding]:
 
 
 def _losses(
-    name: str, low: np.ndarray, high: np.ndarray, groups: np.ndarray, k: int, lost: dict[tuple[str, int], float]
+    name: str,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    groups: NDArray[np.int32],
+    k: int,
+    lost: dict[tuple[str, int], float],
 ) -> Iterator[Finding]:
     classes = equivalence_classes(low, high, groups)
     lost[name, k] = information_loss(low, high, groups, HIGH)
@@ -154,7 +160,7 @@ def _losses(
     yield number(f"GenILoss, {name}", lost[name, k], x=k)
 
 
-def _coarsened(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _coarsened(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Each range widened to the lowest level of halves that covers it; a single value is level 0."""
     wide_low, wide_high = low.copy(), high.copy()
     done = np.isnan(low) | (low == high)
@@ -170,7 +176,7 @@ def _where(holds: Callable[[int], bool]) -> str:
     return f"at k = {', '.join(str(k) for k in _K if holds(k)) or 'none'}"
 
 
-def _seconds(gather: Callable[..., np.ndarray], table: np.ndarray, k: int) -> float:
+def _seconds(gather: Callable[..., NDArray[np.int32]], table: NDArray[np.float64], k: int) -> float:
     start = time.perf_counter()
     gather(table, k)
     return time.perf_counter() - start

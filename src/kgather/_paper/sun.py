@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._paper.findings import Finding, number, statement
@@ -115,7 +116,7 @@ def accuracy(data: MovieLens) -> Iterator[Finding]:
     )
 
 
-def _matrix(table: np.ndarray) -> RatingMatrix:
+def _matrix(table: NDArray[np.float64]) -> RatingMatrix:
     users, items = np.nonzero(~np.isnan(table))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(table)))]).astype(np.int64)
     return RatingMatrix(
@@ -128,7 +129,7 @@ def _moved(ratings: tuple[int, ...], low: int, width: int) -> float:
     return float(np.maximum(np.maximum(low - values, values - low - width), 0).sum())
 
 
-def _windowed(matrix: RatingMatrix, groups: np.ndarray, width: float) -> np.ndarray:
+def _windowed(matrix: RatingMatrix, groups: NDArray[np.int32], width: float) -> NDArray[np.float64]:
     """The ratings moved into their groups' windows, float64[n, m], NaN where none is shown."""
     with duckdb.connect() as con:
         load(con)
@@ -144,7 +145,7 @@ def _windowed(matrix: RatingMatrix, groups: np.ndarray, width: float) -> np.ndar
     return table
 
 
-def _distortion(data: MovieLens, vectors: np.ndarray, k: int, width: float) -> float:
+def _distortion(data: MovieLens, vectors: NDArray[np.float32 | np.float64], k: int, width: float) -> float:
     """The mean change of a rating; where only one of the two is rated, the other counts as 0."""
     groups, is_clique = epsilon.decompose(data.ratings, k, epsilon=width, rating_range=HIGH, vectors=vectors)
     table = np.zeros((data.ratings.n_users, data.ratings.n_items))

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence, read_evidence
@@ -26,7 +27,7 @@ from kgather.udfs._shared.options import real, seed_number
 from kgather.udfs.ratings._held_out import choose_held_out, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-Test = tuple[np.ndarray, np.ndarray, np.ndarray]
+Test = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 _BATCH_ROWS = 1 << 20
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.auxiliary import Pool
@@ -112,7 +113,7 @@ def open_attacked(
     return evidence, Extra(members, _pseudonyms(sources.originals), second, others)
 
 
-def _pseudonyms(originals: Sequence[str]) -> np.ndarray | None:
+def _pseudonyms(originals: Sequence[str]) -> NDArray[np.str_] | None:
     """The users' pseudonyms, where the original is the working database of the release; None where it is ratings."""
     try:
         return pseudonyms_in(Path(originals[0])) if len(originals) == 1 else None

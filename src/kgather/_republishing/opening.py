@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence, Released, read_evidence, read_released
@@ -136,7 +137,7 @@ def _found_in(released: Released, made: Evidence, again: Released, originals: st
     )
 
 
-def _partners(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+def _partners(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.int64]:
     """For each of my rows a row of theirs that is the same, int64[n], each taken once; -1 where none is left."""
     here, there = np.lexsort(mine.T), np.lexsort(theirs.T)
     places = np.full(len(mine), -1)

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._settings.project import read
 from kgather._steps.relations import BATCH_ROWS, columns
@@ -69,10 +70,10 @@ def item_coverage(
 class _Coverage:
     """Who shows what, in codes: cells (group int32[c], item int32[c]), shown bool[m] the items that may be shown."""
 
-    cells: tuple[np.ndarray, np.ndarray]
-    group_ids: np.ndarray
+    cells: tuple[NDArray[np.int32], NDArray[np.int32]]
+    group_ids: NDArray[np.int64]
     item_ids: pa.Array
-    shown: np.ndarray
+    shown: NDArray[np.bool_]
     ratings: RatingMatrix
 
     @classmethod

@@ -58,7 +58,7 @@ def _least(users: Users, method: Method) -> NDArray[np.int32]:
     return np.full(users.n, users.k if method.anonymous else 1, dtype=np.int32)
 
 
-def _check_partition(groups: np.ndarray, least: np.ndarray) -> None:
+def _check_partition(groups: NDArray[np.int32], least: NDArray[np.int32]) -> None:
     """Whatever the method: each user in exactly one group, each group as large as its members ask for."""
     whole = groups.shape == least.shape and groups.min() >= 0
     too_small = int((np.bincount(groups)[groups] < least).sum()) if whole else len(least)

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._methods import Groups, Users
@@ -80,7 +81,7 @@ def gather_users(
     return _named(codes, gather(users, asked.of_method, asked.options))
 
 
-def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[np.ndarray, np.ndarray]:
+def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The codes of the users who rated an artifact, ascending, and their float64[n, a], NaN where not rated."""
     users, positions, ratings = columns(artifact_ratings, "user_code", "position", "rating")
     codes, rows = np.unique(users, return_inverse=True)
@@ -89,7 +90,9 @@ def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[np.ndarr
     return codes, table
 
 
-def _sensitive_table(values: duckdb.DuckDBPyRelation, codes: np.ndarray) -> tuple[list[str], np.ndarray]:
+def _sensitive_table(
+    values: duckdb.DuckDBPyRelation, codes: NDArray[np.integer]
+) -> tuple[list[str], NDArray[np.float64]]:
     """The names of the sensitive attributes and float64[n, s], NaN where a user has no value; users as in `codes`."""
     users, attributes, numbers = columns(values, "user_code", "attribute", "value")
     names, places = np.unique(attributes.astype(str), return_inverse=True)
@@ -99,7 +102,7 @@ def _sensitive_table(values: duckdb.DuckDBPyRelation, codes: np.ndarray) -> tupl
     return names.tolist(), table
 
 
-def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any]) -> np.ndarray:
+def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any]) -> NDArray[np.bool_]:
     """Which items, by code, are not sensitive."""
     table = items.project("item_code, cast(item_id as varchar) as item_id").to_arrow_table()
     identifying = np.ones(len(table), dtype=bool)
@@ -108,12 +111,12 @@ def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any])
     return identifying
 
 
-def _named(codes: np.ndarray, found: Groups) -> pa.Table:
+def _named(codes: NDArray[np.integer], found: Groups) -> pa.Table:
     """The secret map under random names, in the order of the group ids."""
     group_ids = random_group_ids(int(found.groups.max()) + 1)[found.groups]
     order = np.argsort(group_ids, kind="stable")
 
-    def beside(values: np.ndarray | None, kind: pa.DataType) -> pa.Array:
+    def beside(values: NDArray[np.generic] | None, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(order), kind) if values is None else pa.array(values[order], kind)
 
     return pa.table(

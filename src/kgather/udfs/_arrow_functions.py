@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb.func import FunctionNullHandling, PythonUDFType
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import real, whole
@@ -122,7 +123,9 @@ def _gather(users: pa.StructArray | None, k: int, method: str, refined: bool, tr
     return pa.array(names.astype(np.int32)[groups])
 
 
-def _groups(vectors: np.ndarray, k: int, method: str, tries: int, seed: int) -> np.ndarray:
+def _groups(
+    vectors: NDArray[np.floating | np.integer], k: int, method: str, tries: int, seed: int
+) -> NDArray[np.int32]:
     if method == "bkg":
         return bkg.gather(vectors, k, tries=tries, seed=seed)
     if method == "mdav":
@@ -144,7 +147,7 @@ def _learn(ratings: pa.StructArray | None, rank: int, solver: str, chosen_metric
     return _beside_first_ratings(users, metric.comparison_vectors(learnt, chosen_metric))
 
 
-def _rating_matrix(function: str, ratings: pa.StructArray) -> tuple[np.ndarray, RatingMatrix, pa.Array]:
+def _rating_matrix(function: str, ratings: pa.StructArray) -> tuple[NDArray[np.int32], RatingMatrix, pa.Array]:
     """The code of each rating's user, the ratings, and the item of each code. Null ratings are not in the matrix."""
     users = pc.dictionary_encode(ratings.field("user_id"))
     items = pc.dictionary_encode(ratings.field("item_id"))
@@ -167,7 +170,7 @@ def _rating_matrix(function: str, ratings: pa.StructArray) -> tuple[np.ndarray, 
     return user_codes, RatingMatrix(n_users, n_items, *nothing), items.dictionary
 
 
-def _beside_first_ratings(user_codes: np.ndarray, vectors: np.ndarray) -> pa.Array:
+def _beside_first_ratings(user_codes: NDArray[np.int32], vectors: NDArray[np.float32]) -> pa.Array:
     """The vectors as lists, each at the place where its user's code comes first; null elsewhere."""
     first = np.zeros(len(user_codes), dtype=bool)
     first[np.unique(user_codes, return_index=True)[1]] = True
@@ -214,7 +217,7 @@ def _deviation(ratings: pa.StructArray | None, sensitive: list[str], epsilon: fl
     return least if np.isfinite(least) else None
 
 
-def _item_codes(function: str, names: list[str], items: pa.Array) -> np.ndarray:
+def _item_codes(function: str, names: list[str], items: pa.Array) -> NDArray[np.int32]:
     """The codes of the named items; refuses names that no rating has, which would pass for harmless."""
     codes = pc.index_in(pa.array(names, items.type), items)
     if codes.null_count:
@@ -285,7 +288,7 @@ def _coverage(cells: pa.StructArray | None, b: int, ratings: pa.StructArray | No
     return item_diversity.least_coverage(pairs, len(groups.dictionary), matrix, wanted, b=b)
 
 
-def _matrix(vectors: pa.Array) -> np.ndarray:
+def _matrix(vectors: pa.Array) -> NDArray[np.floating | np.integer]:
     """Lists of numbers as the rows of a matrix."""
     lengths = pc.unique(pc.list_value_length(vectors)).to_pylist()
     if len(lengths) != 1:

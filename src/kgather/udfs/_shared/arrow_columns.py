@@ -1,22 +1,25 @@
 """Arrow columns of codes, numbers, texts and vectors as numpy arrays, and vectors back as an Arrow column."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 
 
-def codes(column: pa.Array, name: str) -> np.ndarray:
+def codes(column: pa.Array, name: str) -> NDArray[np.int64]:
     """Whole numbers, int64[n]. `name` is the column's, for messages. Raises InputError for nulls and other types."""
     return _cast(column, name, pa.int64(), pa.types.is_integer(column.type))
 
 
-def numbers(column: pa.Array, name: str) -> np.ndarray:
+def numbers(column: pa.Array, name: str) -> NDArray[np.float32]:
     """Real numbers, float32[n]. Raises InputError for nulls and other types."""
     return _cast(column, name, pa.float32(), _is_number(column.type))
 
 
-def texts(column: pa.Array, name: str) -> np.ndarray:
+def texts(column: pa.Array, name: str) -> NDArray[np.object_]:
     """Texts as an object[n] of str. Raises InputError for nulls and other types."""
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -24,7 +27,7 @@ def texts(column: pa.Array, name: str) -> np.ndarray:
     return _cast(column, name, pa.string(), pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def vectors(column: pa.Array, name: str) -> np.ndarray:
+def vectors(column: pa.Array, name: str) -> NDArray[np.float32]:
     """Lists of equally many numbers, float32[n, d] (d = 0 if there are no rows).
 
     Raises InputError for nulls, lists of unequal length, and other types.
@@ -49,7 +52,7 @@ def vectors(column: pa.Array, name: str) -> np.ndarray:
     return numbers(column.flatten(), name).reshape(count, width)
 
 
-def lists(rows: np.ndarray) -> pa.ListArray:
+def lists(rows: NDArray[np.float32]) -> pa.ListArray:
     """The rows of a float32[n, d] as an Arrow array list<float32>. Raises InputError beyond 2^31 numbers."""
     count, width = rows.shape
     if count * width >= 1 << 31:
@@ -69,7 +72,7 @@ def _refuse_nulls(column: pa.Array, name: str) -> None:
         raise InputError(msg)
 
 
-def _cast(column: pa.Array, name: str, kind: pa.DataType, fits: bool) -> np.ndarray:
+def _cast(column: pa.Array, name: str, kind: pa.DataType, fits: bool) -> NDArray[Any]:
     _refuse_nulls(column, name)
     if not fits:
         msg = f"the column '{name}' must be {kind}; it is {column.type}."

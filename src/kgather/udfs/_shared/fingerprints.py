@@ -2,13 +2,19 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import mix
 
 
 @njit(nogil=True, cache=True)
 def add_cell_hashes(
-    indptr: np.ndarray, rows: np.ndarray, low: np.ndarray, high: np.ndarray, salts: np.ndarray, out: np.ndarray
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    low: NDArray[np.uint32],
+    high: NDArray[np.uint32],
+    salts: NDArray[np.uint64],
+    out: NDArray[np.uint64],
 ) -> None:
     """Add up a 64-bit hash of each cell in its row, once for each salt, wrapping around.
 

@@ -5,12 +5,13 @@ A few lines, where numpy's sort is compiled once more into every kernel above th
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.one_type import int64
 
 
 @njit(nogil=True, cache=True)
-def ascending(values: np.ndarray) -> np.ndarray:
+def ascending(values: NDArray[np.floating | np.integer]) -> NDArray[np.int64]:
     """The places of the values in ascending order, int64[n]; equal values in the order of their places.
 
     values: numbers[n], none of them NaN. O(n log n).
@@ -28,7 +29,7 @@ def ascending(values: np.ndarray) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _sift(values: np.ndarray, order: np.ndarray, root: int, stop: int) -> None:
+def _sift(values: NDArray[np.floating | np.integer], order: NDArray[np.int64], root: int, stop: int) -> None:
     """Restores the heap order[:stop] from `root` down."""
     while True:
         child = 2 * root + 1
@@ -43,5 +44,5 @@ def _sift(values: np.ndarray, order: np.ndarray, root: int, stop: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _before(values: np.ndarray, i: int, j: int) -> bool:
+def _before(values: NDArray[np.floating | np.integer], i: int, j: int) -> bool:
     return bool(values[i] < values[j] or (values[i] == values[j] and i < j))

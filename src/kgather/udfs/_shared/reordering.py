@@ -2,12 +2,13 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.selection import kth_smallest
 
 
 @njit(nogil=True, cache=True)
-def swap(rows: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
+def swap(rows: NDArray[np.float32 | np.float64], order: NDArray[np.integer], i: int, j: int) -> None:
     """Exchanges two rows, and whose they are. O(d)."""
     for a in range(rows.shape[1]):
         keep = rows[i, a]
@@ -20,7 +21,13 @@ def swap(rows: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
 
 @njit(nogil=True, cache=True)
 def bring_smallest(
-    rows: np.ndarray, order: np.ndarray, lo: int, hi: int, count: int, key: np.ndarray, spare: np.ndarray
+    rows: NDArray[np.float32 | np.float64],
+    order: NDArray[np.integer],
+    lo: int,
+    hi: int,
+    count: int,
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> None:
     """Reorders lo:hi so that the `count` records of the smallest key come first; ties fall to the earlier
     ones.

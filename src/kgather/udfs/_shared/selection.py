@@ -2,12 +2,13 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import mix
 
 
 @njit(nogil=True, cache=True)
-def kth_smallest(values: np.ndarray, lo: int, hi: int, k: int) -> float:
+def kth_smallest(values: NDArray[np.float64], lo: int, hi: int, k: int) -> float:
     """The k-th smallest (k from 0) of values[lo:hi], which is reordered; float64[...], 0 <= k < hi - lo.
 
     Quickselect with three-way partition, so many equal values cost nothing, and a pivot whose place is

@@ -1,13 +1,26 @@
 """What every method of gathering checks before it looks at its users."""
 
+from typing import TypeVar, overload
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
 
+_Real = TypeVar("_Real", bound=np.floating)
 
-def checked_vectors(vectors: np.ndarray, k: object, dtype: type[np.floating] = np.float32) -> tuple[np.ndarray, int]:
+
+@overload
+def checked_vectors(vectors: NDArray[np.floating | np.integer], k: object) -> tuple[NDArray[np.float32], int]: ...
+@overload
+def checked_vectors(
+    vectors: NDArray[np.floating | np.integer], k: object, dtype: type[_Real]
+) -> tuple[NDArray[_Real], int]: ...
+def checked_vectors(
+    vectors: NDArray[np.floating | np.integer], k: object, dtype: type[np.floating] = np.float32
+) -> tuple[NDArray[np.floating], int]:
     """A copy of the vectors, `dtype`[n, d] in rows (C order), all finite, and k as int; at least k users.
 
     vectors: real numbers[n, d] of any type, one row a user. O(n d).
@@ -34,7 +47,7 @@ def checked_vectors(vectors: np.ndarray, k: object, dtype: type[np.floating] = n
 
 
 @njit(nogil=True, cache=True)
-def _count_bad_rows(rows: np.ndarray) -> int:
+def _count_bad_rows(rows: NDArray[np.float32 | np.float64]) -> int:
     bad = 0
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):

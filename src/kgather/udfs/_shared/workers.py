@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 _PARTS_A_THREAD = 8  # more parts than threads, so that a slow part does not leave a thread idle
 
 
-def row_ranges(indptr: np.ndarray, threads: int, longest: int | None = None) -> list[tuple[int, int]]:
+def row_ranges(indptr: NDArray[np.int64], threads: int, longest: int | None = None) -> list[tuple[int, int]]:
     """Cuts the rows of a CSR matrix into ranges that hold about equally many entries.
 
     indptr int64[n + 1]; `longest` limits the rows of a range. The ranges (lo, hi) cover 0..n in order.

@@ -5,6 +5,7 @@ A candidate's score is the sum, over the known items that it shows, of weight x 
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking._scoring import DECAY, Behind, settle_scores
 
@@ -13,25 +14,25 @@ _DAYS = 30.0
 
 @njit(nogil=True, cache=True)
 def judge_dated(
-    shown: np.ndarray,
-    days: np.ndarray,
-    places: np.ndarray,
-    ratings: np.ndarray,
-    known_days: np.ndarray,
-    weights: np.ndarray,
+    shown: NDArray[np.float32],
+    days: NDArray[np.float32],
+    places: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    known_days: NDArray[np.float32],
+    weights: NDArray[np.float64],
     unit: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
     """Look for targets start..end; write out[t], float64[t, 5], as `scoring.settle_scores` does.
 
     shown, days float32[i, c]: ratings and their days, NaN where there is none. places int32[t, m], ratings and
-    known_days float32[t, m]; a day that is NaN counts for nothing. For the rest see `scoring.fit_candidates`. O(m c)
-    for each target.
+    known_days float32[t, m]; a day that is NaN counts for nothing. weights float64[i]; right, groups int32[t]: see
+    `scoring.fit_candidates`. O(m c) for each target.
     """
     n, m = shown.shape[1], places.shape[1]
     score, fits = np.empty(n), np.empty(n, dtype=np.bool_)

@@ -7,17 +7,18 @@ in its data is the observation of Yeom, Giacomelli, Fredrikson and Jha 2018.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(nogil=True, cache=True)
 def explained_shares(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    means: np.ndarray,
-    axes: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    means: NDArray[np.float64],
+    axes: NDArray[np.float64],
     ridge: float,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -65,20 +66,21 @@ def explained_shares(
 
 @njit(nogil=True, cache=True)
 def trace_scores(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    means: np.ndarray,
-    published: np.ndarray,
-    out: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    means: NDArray[np.float64],
+    published: NDArray[np.float64],
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
     """Write how far the published item means lean towards the ratings of people start..end, float64[t].
 
-    means float64[m]: what is usual elsewhere; published float64[m]: what is published less that. The mean over a
-    person's ratings of (rating less what is usual less the person's mean of this) x published, NaN left aside.
-    Source: the trace of a person in published means is that of Homer et al. 2008. O(n) for n ratings.
+    indptr, items, ratings, out: as for `explained_shares`. means float64[m]: what is usual elsewhere; published
+    float64[m]: what is published less that. The mean over a person's ratings of (rating less what is usual less the
+    person's mean of this) x published, NaN left aside. Source: the trace of a person in published means is that of
+    Homer et al. 2008. O(n) for n ratings.
     """
     for t in range(start, end):
         n, total = 0, 0.0

@@ -6,6 +6,7 @@ Thompson, Wang and Yao 2010 (section 6, definition 5).
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed
 from kgather.udfs._shared.ordering import ascending
@@ -14,7 +15,7 @@ ALL, POPULAR, RARE = 0, 1, 2
 
 
 @njit(nogil=True, cache=True)
-def count_raters(items: np.ndarray, n_items: int) -> np.ndarray:
+def count_raters(items: NDArray[np.int32], n_items: int) -> NDArray[np.int64]:
     """How many ratings each item has, int64[n_items]; items int32[nnz]. O(nnz)."""
     raters = np.zeros(n_items, dtype=np.int64)
     for item in items:
@@ -23,8 +24,9 @@ def count_raters(items: np.ndarray, n_items: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def count_kept(indptr: np.ndarray, items: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """How many of every user's ratings are of kept items, int64[n_users]; kept bool[n_items]. O(nnz)."""
+def count_kept(indptr: NDArray[np.int64], items: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many of every user's ratings are of kept items, int64[n_users]. indptr int64[n_users + 1], items int32[nnz],
+    kept bool[n_items]. O(nnz)."""
     counts = np.zeros(len(indptr) - 1, dtype=np.int64)
     for user in range(len(counts)):
         for j in range(indptr[user], indptr[user + 1]):
@@ -34,7 +36,7 @@ def count_kept(indptr: np.ndarray, items: np.ndarray, kept: np.ndarray) -> np.nd
 
 
 @njit(nogil=True, cache=True)
-def order_users(users: np.ndarray, seed: np.uint64) -> np.ndarray:
+def order_users(users: NDArray[np.int64], seed: np.uint64) -> NDArray[np.int64]:
     """The users, int64[t], in an order that the seed draws: that of their hashes. O(t log t)."""
     hashes = np.empty(len(users), dtype=np.uint64)
     for i in range(len(users)):
@@ -44,25 +46,27 @@ def order_users(users: np.ndarray, seed: np.uint64) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def draw_known(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    kept: np.ndarray,
-    raters: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    kept: NDArray[np.bool_],
+    raters: NDArray[np.int64],
     pool: int,
     seed: np.uint64,
-    users: np.ndarray,
-    draws: np.ndarray,
-    known_items: np.ndarray,
-    known_ratings: np.ndarray,
-    noise: np.ndarray,
+    users: NDArray[np.int64],
+    draws: NDArray[np.int64],
+    known_items: NDArray[np.int32],
+    known_ratings: NDArray[np.float32],
+    noise: NDArray[np.int8],
 ) -> None:
     """Draw m ratings of each of t users into known_items int32[t, m], known_ratings float32[t, m]; noise int8[t, m]
     becomes -1, 0 or 1.
 
-    users, draws int64[t]: whose ratings, and which draw of that user, from 0. pool: from ALL items, or from the
-    POPULAR or the RARE half of the user's (by `raters`; the middle one of an odd number is in both). Every pool holds
-    at least m. The draw of m + 1 ratings is that of m with one more. O(r log r) for each user's r ratings.
+    indptr int64[n_users + 1], items int32[nnz], values float32[nnz]: the ratings by user. kept bool[n_items]: items
+    that may be known. raters int64[n_items]. users, draws int64[t]: whose ratings, and which draw of that user, from 0.
+    pool: from ALL items, or from the POPULAR or the RARE half of the user's (by `raters`; the middle one of an odd
+    number is in both). Every pool holds at least m. The draw of m + 1 ratings is that of m with one more. O(r log r)
+    for each user's r ratings.
     """
     n_known = known_items.shape[1]
     n_items = np.int64(len(raters))

@@ -14,6 +14,7 @@ the target multiplies that by how likely it would be, were the target one of the
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking._scoring import STANDS_OUT, Behind, settle
 
@@ -23,19 +24,19 @@ _IMPOSSIBLE = 1e-4  # how likely what cannot be is nevertheless: attackers, too,
 
 
 @njit(nogil=True, cache=True)
-def _prior(behind: Behind) -> np.ndarray:
+def _prior(behind: Behind) -> NDArray[np.float64]:
     """Logarithms of how likely candidates are before anything is known, but for a constant, float64[c]."""
     return np.log(np.maximum(behind.users.astype(np.float64), 1e-9))
 
 
 @njit(nogil=True, cache=True)
 def _judge(
-    found: np.ndarray,
+    found: NDArray[np.float64],
     right: int,
     group: int,
     behind: Behind,
-    fits: np.ndarray,
-    out: np.ndarray,
+    fits: NDArray[np.bool_],
+    out: NDArray[np.float64],
 ) -> None:
     """Settle on the candidates with the largest logarithm of a posterior, found float64[c]; STANDS_OUT is theirs."""
     top, total, best = -np.inf, 0.0, 0.0
@@ -53,18 +54,18 @@ def _judge(
 
 @njit(nogil=True, cache=True)
 def judge_ratings(
-    low: np.ndarray,
-    high: np.ndarray,
-    places: np.ndarray,
-    ratings: np.ndarray,
-    variances: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    places: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    variances: NDArray[np.float64],
     lowest: float,
     step: float,
     own: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -72,8 +73,8 @@ def judge_ratings(
 
     low, high float32[i, c], places int32[t, m], ratings float32[t, m]: as for `scoring.fit_candidates`. variances
     float64[i]: of ratings around what is shown. lowest, step: of the scale. own: how likely a shown value that is a
-    rating of the scale is the target's own. For the rest see `scoring.settle`. STANDS_OUT is the posterior of a best
-    candidate. O(m c) for each target.
+    rating of the scale is the target's own. right, groups int32[t]: the target's candidate and group. For the rest see
+    `scoring.settle`. STANDS_OUT is the posterior of a best candidate. O(m c) for each target.
     """
     n, m = low.shape[1], places.shape[1]
     prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
@@ -106,20 +107,21 @@ def judge_ratings(
 
 @njit(nogil=True, cache=True)
 def judge_items(
-    low: np.ndarray,
-    high: np.ndarray,
-    places: np.ndarray,
-    means: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    places: NDArray[np.int32],
+    means: NDArray[np.float64],
     unit: float,
-    totals: np.ndarray,
-    right: np.ndarray,
-    groups: np.ndarray,
+    totals: NDArray[np.float64],
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
-    """Look for targets start..end by which items they rated; out, low, high and places as for `judge_ratings`.
+    """Look for targets start..end by which items they rated; out, low, high, places, right and groups as for
+    `judge_ratings`.
 
     means float64[i]: what is usually shown. unit: what a gap is multiplied by to be one on a scale of width 4. totals
     float64[c]: logarithms of the sums, over the items that a candidate shows, of exp(unit x (shown - mean)) x the
@@ -143,7 +145,9 @@ def judge_items(
 
 
 @njit(nogil=True, cache=True)
-def squared_gaps(items: np.ndarray, values: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def squared_gaps(
+    items: NDArray[np.int32], values: NDArray[np.float32], means: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """By item, the sum of the squared gaps of ratings to the item's mean, and how many they are; both float64[n_items].
 
     items int32[nnz], values float32[nnz], means float64[n_items], NaN: an item to be left out. O(nnz).
@@ -160,12 +164,12 @@ def squared_gaps(items: np.ndarray, values: np.ndarray, means: np.ndarray) -> tu
 
 @njit(nogil=True, cache=True)
 def add_totals(
-    low: np.ndarray,
-    high: np.ndarray,
-    raters: np.ndarray,
-    means: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    raters: NDArray[np.float64],
+    means: NDArray[np.float64],
     unit: float,
-    totals: np.ndarray,
+    totals: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -183,21 +187,22 @@ def add_totals(
 
 @njit(nogil=True, cache=True)
 def judge_folded(
-    means: np.ndarray,
-    axes: np.ndarray,
-    coordinates: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
+    means: NDArray[np.float64],
+    axes: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
     variance: float,
     spread: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
-    """Look for targets start..end among rows means + axes @ coordinates[c]; out as for `judge_ratings`.
+    """Look for targets start..end among rows means + axes @ coordinates[c]; right, groups and out as for
+    `judge_ratings`.
 
     means float64[n_items], NaN where unknown, and the rating is left aside; axes float64[n_items, d], coordinates
     float64[c, d]. items int32[t, m], ratings float32[t, m]. variance: of a rating around what somebody is predicted;

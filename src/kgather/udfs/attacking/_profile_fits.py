@@ -6,6 +6,7 @@ what somebody has not rated costs nothing.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking._scoring import mean_gap
 
@@ -15,15 +16,15 @@ SUMS = 5
 
 @njit(nogil=True, cache=True)
 def add_fits(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    places: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    means: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    places: NDArray[np.int32],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    means: NDArray[np.float64],
     width: float,
-    sums: np.ndarray,
+    sums: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
@@ -58,15 +59,21 @@ def add_fits(
 
 @njit(nogil=True, cache=True)
 def best_fits(
-    own: np.ndarray, sums: np.ndarray, weights: np.ndarray, variance: float, out: np.ndarray, start: int, end: int
+    own: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    variance: float,
+    out: NDArray[np.float64],
+    start: int,
+    end: int,
 ) -> None:
     """Write the best of all candidates for people start..end to out float64[t, 4].
 
-    own float64[t, 3]: how many ratings, the sum of (rating - mean) and of its square. weights float64[c]: logarithms of
-    the shares of users behind the candidates. variance: of ratings around what is shown. Written are, the larger the
-    better: less the least mean gap; the share of the squares that the nearest candidate explains; the largest
-    correlation with a candidate; by how much, for each rating, the logarithm of the likelihood of being behind some
-    candidate is above that of an average person. O(c) for each.
+    sums float64[t, SUMS, c]: from `add_fits`. own float64[t, 3]: how many ratings, the sum of (rating - mean) and of
+    its square. weights float64[c]: logarithms of the shares of users behind the candidates. variance: of ratings around
+    what is shown. Written are, the larger the better: less the least mean gap; the share of the squares that the
+    nearest candidate explains; the largest correlation with a candidate; by how much, for each rating, the logarithm of
+    the likelihood of being behind some candidate is above that of an average person. O(c) for each.
     """
     for t in range(start, end):
         n = max(own[t, 0], 1.0)

@@ -6,6 +6,7 @@ follows from the averages of X. Chen's thesis (section 3.3).
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 SHOWN, RATED, ONE_RATER, EXACT, NEAR, ALIKE, WORKED_OUT = 0, 1, 2, 3, 4, 5, 6
 FIELDS = 7
@@ -15,8 +16,13 @@ _HAIR = 1e-5  # shown values are float32
 
 @njit(nogil=True, cache=True)
 def by_item(
-    indptr: np.ndarray, items: np.ndarray, values: np.ndarray, truth: np.ndarray, places: np.ndarray, n_places: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    truth: NDArray[np.int32],
+    places: NDArray[np.int32],
+    n_places: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """The ratings of some items by item: indptr int64[n_places + 1], candidates int32, values float32.
 
     places int32[n_items]: the place of each item, -1 for those left out. truth int32[n_users]: the candidate of each
@@ -46,22 +52,23 @@ def by_item(
 
 @njit(nogil=True, cache=True)
 def count_cells(
-    low: np.ndarray,
-    high: np.ndarray,
-    indptr: np.ndarray,
-    candidates: np.ndarray,
-    ratings: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    indptr: NDArray[np.int64],
+    candidates: NDArray[np.int32],
+    ratings: NDArray[np.float32],
     first: int,
     half: float,
-    sizes: np.ndarray,
+    sizes: NDArray[np.int64],
     fill: float,
-    out: np.ndarray,
+    out: NDArray[np.int64],
     start: int,
     end: int,
 ) -> None:
     """Count the cells of items start..end of a piece into out int64[i, FIELDS].
 
-    low, high float32[i, n] show the items at places first, first + 1 ... of `indptr`. EXACT: the value is that of the
+    low, high float32[i, n] show the items at places first, first + 1 ... of `indptr`; candidates int32 and ratings
+    float32, by item: as from `by_item`. EXACT: the value is that of the
     only rater; NEAR: it is less than half a step (`half`) off. ALIKE: there are several raters, all said the same and
     the value is that. WORKED_OUT: the rating of the only rater follows from the value taken as the mean of it and of
     `fill` for each other member (sizes int64[n]); never where fill is NaN. O(n + ratings) for each item.
@@ -100,7 +107,7 @@ def count_cells(
 
 
 @njit(nogil=True, cache=True)
-def most_frequent(indptr: np.ndarray, values: np.ndarray) -> np.ndarray:
+def most_frequent(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[np.float32]:
     """The most frequent value of every item, float32[n_items], NaN where there is none; the lowest of several.
 
     indptr int64[n_items + 1], values float32[nnz], by item. O(nnz log nnz).

@@ -7,6 +7,7 @@ by Euclidean distance.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs.attacking._scoring import BEST, GROUP, RIGHT, TIES, Behind, mean_gap, settle
 
@@ -15,20 +16,20 @@ _ALIKE = 1e-9  # relative to the numbers that a distance is the difference of
 
 @njit(nogil=True, cache=True)
 def add_products(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    users: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    users: NDArray[np.int64],
     first: int,
-    columns: np.ndarray,
-    products: np.ndarray,
+    columns: NDArray[np.float32],
+    products: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
     """Add to products float64[t, c] those of users start..end with all candidates, over items first..first + i.
 
-    users int64[t]; values float32[nnz]: ratings less the fill; columns float32[i, c]: likewise shown values.
-    O(ratings of the users in these items x c).
+    indptr int64[n_users + 1], items int32[nnz]: the ratings by user. users int64[t]; values float32[nnz]: ratings less
+    the fill; columns float32[i, c]: likewise shown values. O(ratings of the users in these items x c).
     """
     last = first + columns.shape[0]
     for t in range(start, end):
@@ -45,19 +46,20 @@ def add_products(
 
 @njit(nogil=True, cache=True)
 def nearest_rows(
-    products: np.ndarray,
-    user_norms: np.ndarray,
-    row_norms: np.ndarray,
-    right: np.ndarray,
-    groups: np.ndarray,
+    products: NDArray[np.float64],
+    user_norms: NDArray[np.float64],
+    row_norms: NDArray[np.float64],
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:
     """The nearest candidates of users start..end, as `scoring.settle` writes them to out float64[t, 5].
 
-    products float64[t, c]; user_norms float64[t], row_norms float64[c]: squared norms. O(c) for each user.
+    products float64[t, c]; user_norms float64[t], row_norms float64[c]: squared norms. right, groups int32[t]: as for
+    `scoring.fit_candidates`. O(c) for each user.
     """
     n = products.shape[1]
     fits = np.empty(n, dtype=np.bool_)
@@ -73,22 +75,22 @@ def nearest_rows(
 
 @njit(nogil=True, cache=True)
 def nearest_users(
-    products: np.ndarray,
-    user_norms: np.ndarray,
-    row_norms: np.ndarray,
-    right: np.ndarray,
-    groups: np.ndarray,
+    products: NDArray[np.float64],
+    user_norms: NDArray[np.float64],
+    row_norms: NDArray[np.float64],
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    rows: np.ndarray,
-    best: np.ndarray,
-    out: np.ndarray,
+    rows: NDArray[np.int32],
+    best: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> None:
     """Let a block of users be compared with the nearest so far of each of s candidates.
 
-    products float64[t, s], row_norms float64[s], rows int32[s]: the candidates' codes; right int32[t], groups int32[t]:
-    the users' candidates and groups. best float64[s] (at first infinite): the least squared distance, less the row's
-    norm. out float64[s, 5] (at first 0): TIES, the users as near as that; RIGHT, those of them who are the candidate's;
-    GROUP, users of the candidate who are of their groups, summed. O(t s).
+    products float64[t, s], user_norms float64[t], row_norms float64[s], rows int32[s]: the candidates' codes; right
+    int32[t], groups int32[t]: the users' candidates and groups. best float64[s] (at first infinite): the least squared
+    distance, less the row's norm. out float64[s, 5] (at first 0): TIES, the users as near as that; RIGHT, those of them
+    who are the candidate's; GROUP, users of the candidate who are of their groups, summed. O(t s).
     """
     for t in range(products.shape[0]):
         for s in range(products.shape[1]):
@@ -110,14 +112,14 @@ def nearest_users(
 
 @njit(nogil=True, cache=True)
 def add_gaps(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
-    places: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    places: NDArray[np.int32],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
     width: float,
-    gaps: np.ndarray,
+    gaps: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 SCORING, DISTANCE, STRUCTURE, LABEL = 0, 1, 2, 3
 TIES, RIGHT, GROUP, STANDS_OUT, BEST = 0, 1, 2, 3, 4
@@ -27,10 +28,10 @@ class Behind(NamedTuple):
     """Who stands behind each of c candidates: so many users, int64[c]; of group pair_groups[j] (int32) they are
     pair_users[j] (int64), j in the candidate's pair_indptr range (int64[c + 1])."""
 
-    users: np.ndarray
-    pair_indptr: np.ndarray
-    pair_groups: np.ndarray
-    pair_users: np.ndarray
+    users: NDArray[np.int64]
+    pair_indptr: NDArray[np.int64]
+    pair_groups: NDArray[np.int32]
+    pair_users: NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -44,11 +45,11 @@ def mean_gap(rating: float, low: float, high: float) -> float:
 
 @njit(nogil=True, cache=True)
 def settle(
-    fits: np.ndarray,
+    fits: NDArray[np.bool_],
     right: int,
     group: int,
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
 ) -> None:
     """Write of the candidates that fit, bool[c]: how many, whether `right` is one of them, the chance that a user of
     one of them (any is as likely) is of the group, and the first (-1: none), to out[TIES, RIGHT, GROUP, BEST].
@@ -69,7 +70,14 @@ def settle(
 
 
 @njit(nogil=True, cache=True)
-def settle_scores(score: np.ndarray, fits: np.ndarray, right: int, group: int, behind: Behind, out: np.ndarray) -> None:
+def settle_scores(
+    score: NDArray[np.float64],
+    fits: NDArray[np.bool_],
+    right: int,
+    group: int,
+    behind: Behind,
+    out: NDArray[np.float64],
+) -> None:
     """Settle on the candidates with the best score, float64[c], which `fits` bool[c] then marks; STANDS_OUT is its
     eccentricity, 0 where several have it: a single candidate stands out from nobody.
     """
@@ -92,18 +100,18 @@ def settle_scores(score: np.ndarray, fits: np.ndarray, right: int, group: int, b
 
 @njit(nogil=True, cache=True)
 def fit_candidates(
-    low: np.ndarray,
-    high: np.ndarray,
-    places: np.ndarray,
-    ratings: np.ndarray,
-    weights: np.ndarray,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    places: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    weights: NDArray[np.float64],
     unit: float,
     width: float,
     tolerance: float,
-    right: np.ndarray,
-    groups: np.ndarray,
+    right: NDArray[np.int32],
+    groups: NDArray[np.int32],
     behind: Behind,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     start: int,
     end: int,
 ) -> None:

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
@@ -50,7 +51,7 @@ def least_support(matrix: RatingMatrix, m: int, *, max_sets: int = _MAX_SETS, th
 
 def violations(
     matrix: RatingMatrix, m: int, k: int, *, max_sets: int = _MAX_SETS, threads: int = 1
-) -> tuple[int, np.ndarray]:
+) -> tuple[int, NDArray[np.int64]]:
     """The smallest support, counted up to k, and how many sets of 1, 2 ... items that some user has fewer than k have.
 
     The numbers, int64[1..m], end with the first size at which some sets fail: larger sets that contain them fail too.
@@ -118,11 +119,11 @@ class _Sets:
 
 @njit(nogil=True, cache=True)
 def _supports(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    by_item: np.ndarray,
-    raters: np.ndarray,
-    weights: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    by_item: NDArray[np.int64],
+    raters: NDArray[np.int32],
+    weights: NDArray[np.int64],
     size: int,
     enough: int,
     lo: int,
@@ -158,14 +159,14 @@ def _supports(
 
 @njit(nogil=True, cache=True)
 def _count(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    weights: NDArray[np.int64],
     item: int,
     enough: int,
-    support: np.ndarray,
-    out: np.ndarray,
+    support: NDArray[np.int64],
+    out: NDArray[np.int64],
 ) -> int:
     """Adds up how many users of the rows have each item after `item`; support int64[n_items] is 0 before.
 
@@ -196,7 +197,9 @@ def _count(
 
 
 @njit(nogil=True, cache=True)
-def _clear(indptr: np.ndarray, items: np.ndarray, rows: np.ndarray, item: int, support: np.ndarray) -> None:
+def _clear(
+    indptr: NDArray[np.int64], items: NDArray[np.int32], rows: NDArray[np.int32], item: int, support: NDArray[np.int64]
+) -> None:
     for row in rows:
         for e in range(indptr[row + 1] - 1, indptr[row] - 1, -1):
             if items[e] <= item:

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import keyed, mix
@@ -54,7 +55,7 @@ _ONE, _ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 _S54 = np.uint64(54)
 
 
-def neighbours(matrix: RatingMatrix, epsilon: float, *, r: float, at_most: int, threads: int = 1) -> np.ndarray:
+def neighbours(matrix: RatingMatrix, epsilon: float, *, r: float, at_most: int, threads: int = 1) -> NDArray[np.int32]:
     """How many users are near each user, oneself included, counted up to at_most: int32[n_users].
 
     matrix: the ratings that are not sensitive. epsilon: how far near users may differ, in the unit of the ratings. r:
@@ -78,7 +79,7 @@ def fewest_neighbours(matrix: RatingMatrix, epsilon: float, *, r: float, at_most
 
 
 def least_deviation(
-    matrix: RatingMatrix, sensitive: np.ndarray, epsilon: float, *, r: float, threads: int = 1
+    matrix: RatingMatrix, sensitive: NDArray[np.float64], epsilon: float, *, r: float, threads: int = 1
 ) -> float:
     """The smallest population standard deviation of a sensitive column among the users near a user, of all users.
 
@@ -121,7 +122,7 @@ class _Near:
         self.limit = self.epsilon + _ROUNDING * max(abs(low), abs(high))
         self.all_values_near = high - low <= self.limit
 
-    def look(self, at_most: int, sensitive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def look(self, at_most: int, sensitive: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """For each user how many are near, int64[n] (may be cut off from at_most on), and for each different row the
         moments float64[rows, s, 3] of the sensitive values float64[n, s] near it: number, mean, squared distances.
         """
@@ -145,8 +146,8 @@ class _Near:
 
     def _compare_sets(
         self,
-        sets: np.ndarray,
-        first: np.ndarray,
+        sets: NDArray[np.int32],
+        first: NDArray[np.int64],
         own: "_Weighted",
         near: "_Weighted",
         at_most: int,
@@ -172,8 +173,8 @@ class _Near:
 
     def _compare(
         self,
-        chosen: np.ndarray,
-        first: np.ndarray,
+        chosen: NDArray[np.int64],
+        first: NDArray[np.int64],
         complete: bool,
         own: "_Weighted",
         near: "_Weighted",
@@ -207,8 +208,8 @@ class _Near:
 class _Weighted:
     """For each different row how many users, int64[rows], and their sensitive values, float64[rows, s, 3]."""
 
-    counts: np.ndarray
-    moments: np.ndarray
+    counts: NDArray[np.int64]
+    moments: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -221,15 +222,15 @@ class _Points:
     """
 
     n_axes: int
-    indptr: np.ndarray
-    ranks: np.ndarray
-    codes: np.ndarray
-    values: np.ndarray
+    indptr: NDArray[np.int64]
+    ranks: NDArray[np.int32]
+    codes: NDArray[np.uint8]
+    values: NDArray[np.float32]
     unrated: int
-    slices: np.ndarray
-    lows: np.ndarray
-    highs: np.ndarray
-    near_codes: np.ndarray  # bool[v, v]: which may be within the limit
+    slices: NDArray[np.int64]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
+    near_codes: NDArray[np.bool_]  # bool[v, v]: which may be within the limit
 
     @property
     def exact(self) -> bool:
@@ -246,19 +247,21 @@ class _Block:
 
     first: int
     last: int
-    bits: np.ndarray
+    bits: NDArray[np.uint64]
     n_bits: int
     verified: bool
-    tails: np.ndarray
+    tails: NDArray[np.int64]
 
 
-def _all_together(groups: np.ndarray, sensitive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _all_together(
+    groups: NDArray[np.int32], sensitive: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """What `look` returns where all of a group, int[n], are near each other and nobody else is."""
     sizes = np.bincount(groups)
     return sizes[groups], _moments(groups, len(sizes), sensitive)
 
 
-def _moments(rows: np.ndarray, n_rows: int, sensitive: np.ndarray) -> np.ndarray:
+def _moments(rows: NDArray[np.int32], n_rows: int, sensitive: NDArray[np.float64]) -> NDArray[np.float64]:
     """float64[n_rows, s, 3]: number, mean and sum of squared distances of the users' values."""
     out = np.zeros((n_rows, sensitive.shape[1], 3))
     for a, column in enumerate(sensitive.T):
@@ -274,7 +277,7 @@ def _moments(rows: np.ndarray, n_rows: int, sensitive: np.ndarray) -> np.ndarray
     return out
 
 
-def _numbered(matrix: RatingMatrix) -> tuple[np.ndarray, np.ndarray]:
+def _numbered(matrix: RatingMatrix) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The item set and the row of every user, int32[n] each, numbered in the order of their first users.
 
     As `ratings.equal_rows`, whose hash costs more than all else here where rows are long: this one is
@@ -289,7 +292,9 @@ def _numbered(matrix: RatingMatrix) -> tuple[np.ndarray, np.ndarray]:
     return sets, rows
 
 
-def _points(matrix: RatingMatrix, users: np.ndarray, complete: bool, limit: float) -> tuple[_Points, np.ndarray]:
+def _points(
+    matrix: RatingMatrix, users: NDArray[np.int64], complete: bool, limit: float
+) -> tuple[_Points, NDArray[np.int64]]:
     """The rows of some users as points, and the order in which they are there."""
     indptr, items, values = matrix.indptr, matrix.items, matrix.values
     starts = np.concatenate([[0], np.cumsum(indptr[users + 1] - indptr[users])])
@@ -333,7 +338,9 @@ def _points(matrix: RatingMatrix, users: np.ndarray, complete: bool, limit: floa
     return points, by_value
 
 
-def _value_ranges(indptr: np.ndarray, values: np.ndarray, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _value_ranges(
+    indptr: NDArray[np.int64], values: NDArray[np.float32], users: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """At most 64 ranges with about equally many ratings: where they start and end, float64 each."""
     sample = _some_values(indptr, values, users, _SAMPLE)
     low, high = _reach_of(indptr, values, users)
@@ -400,7 +407,7 @@ def _bits_that_pay(points: _Points, limit: float, at_most: float, all_pairs: boo
 
 
 @njit(nogil=True, cache=True)
-def _reach(values: np.ndarray) -> tuple[float, float, bool]:
+def _reach(values: NDArray[np.float32]) -> tuple[float, float, bool]:
     """The smallest and the largest rating (0 if there is none), and whether all are finite."""
     if len(values) == 0:
         return 0.0, 0.0, True
@@ -414,7 +421,7 @@ def _reach(values: np.ndarray) -> tuple[float, float, bool]:
 
 
 @njit(nogil=True, cache=True)
-def _keys(n: int) -> np.ndarray:
+def _keys(n: int) -> NDArray[np.uint64]:
     keys = np.empty(n, dtype=np.uint64)
     for i in range(n):
         keys[i] = mix(mix(np.uint64(i)))
@@ -422,7 +429,13 @@ def _keys(n: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _hash(indptr: np.ndarray, items: np.ndarray, bits: np.ndarray, keys: np.ndarray, out: np.ndarray) -> None:
+def _hash(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    bits: NDArray[np.uint32],
+    keys: NDArray[np.uint64],
+    out: NDArray[np.uint64],
+) -> None:
     """out uint64[2, n]: of the item set, and of the row."""
     for u in range(len(indptr) - 1):
         of_set, of_row = np.uint64(0), np.uint64(0)
@@ -435,7 +448,12 @@ def _hash(indptr: np.ndarray, items: np.ndarray, bits: np.ndarray, keys: np.ndar
 
 @njit(nogil=True, cache=True)
 def _number(
-    indptr: np.ndarray, items: np.ndarray, bits: np.ndarray, hashes: np.ndarray, with_ratings: bool, out: np.ndarray
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    bits: NDArray[np.uint32],
+    hashes: NDArray[np.uint64],
+    with_ratings: bool,
+    out: NDArray[np.int32],
 ) -> None:
     """Numbers equal rows. A hash table with open addressing, at most half full; it holds the first user of each."""
     n = len(indptr) - 1
@@ -461,7 +479,9 @@ def _number(
 
 
 @njit(nogil=True, cache=True)
-def _same(indptr: np.ndarray, items: np.ndarray, bits: np.ndarray, with_ratings: bool, u: int, v: int) -> bool:
+def _same(
+    indptr: NDArray[np.int64], items: NDArray[np.int32], bits: NDArray[np.uint32], with_ratings: bool, u: int, v: int
+) -> bool:
     a, b, size = indptr[u], indptr[v], indptr[u + 1] - indptr[u]
     if indptr[v + 1] - b != size:
         return False
@@ -474,7 +494,7 @@ def _same(indptr: np.ndarray, items: np.ndarray, bits: np.ndarray, with_ratings:
 
 
 @njit(nogil=True, cache=True)
-def _merge(target: np.ndarray, more: np.ndarray) -> None:
+def _merge(target: NDArray[np.float64], more: NDArray[np.float64]) -> None:
     """Adds the moments float64[s, 3] of other values."""
     for a in range(len(more)):
         if more[a, 0] == 0:
@@ -489,7 +509,7 @@ def _merge(target: np.ndarray, more: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _merged(moments: np.ndarray) -> np.ndarray:
+def _merged(moments: NDArray[np.float64]) -> NDArray[np.float64]:
     out = np.zeros(moments.shape[1:])
     for p in range(len(moments)):
         _merge(out, moments[p])
@@ -498,19 +518,19 @@ def _merged(moments: np.ndarray) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def _few_rows(
-    indptr: np.ndarray,
-    values: np.ndarray,
-    first: np.ndarray,
-    by_set: np.ndarray,
-    starts: np.ndarray,
+    indptr: NDArray[np.int64],
+    values: NDArray[np.float32],
+    first: NDArray[np.int64],
+    by_set: NDArray[np.int64],
+    starts: NDArray[np.int64],
     lo: int,
     hi: int,
-    weights: np.ndarray,
-    moments: np.ndarray,
+    weights: NDArray[np.int64],
+    moments: NDArray[np.float64],
     limit: float,
     at_most: int,
-    counts: np.ndarray,
-    near_moments: np.ndarray,
+    counts: NDArray[np.int64],
+    near_moments: NDArray[np.float64],
 ) -> None:
     """Compares the rows of each small one of the item sets lo..hi-1 pair by pair.
 
@@ -543,16 +563,16 @@ def _few_rows(
 
 @njit(nogil=True, cache=True)
 def _code_values(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    bits: np.ndarray,
-    users: np.ndarray,
-    starts: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    bits: NDArray[np.uint32],
+    users: NDArray[np.int64],
+    starts: NDArray[np.int64],
     complete: bool,
-    codes: np.ndarray,
-    times: np.ndarray,
-    table: np.ndarray,
+    codes: NDArray[np.uint8],
+    times: NDArray[np.int64],
+    table: NDArray[np.float32],
 ) -> int:
     """Numbers the different values (float32 table[v]) and counts them by item; returns v, or 0 if it is above 64.
 
@@ -579,7 +599,9 @@ def _code_values(
 
 
 @njit(nogil=True, cache=True)
-def _some_values(indptr: np.ndarray, values: np.ndarray, users: np.ndarray, most: int) -> np.ndarray:
+def _some_values(
+    indptr: NDArray[np.int64], values: NDArray[np.float32], users: NDArray[np.int64], most: int
+) -> NDArray[np.float32]:
     """At most so many values, drawn; float32."""
     ends = np.cumsum(indptr[users + 1] - indptr[users])
     total = ends[-1]
@@ -592,7 +614,7 @@ def _some_values(indptr: np.ndarray, values: np.ndarray, users: np.ndarray, most
 
 
 @njit(nogil=True, cache=True)
-def _reach_of(indptr: np.ndarray, values: np.ndarray, users: np.ndarray) -> tuple[float, float]:
+def _reach_of(indptr: NDArray[np.int64], values: NDArray[np.float32], users: NDArray[np.int64]) -> tuple[float, float]:
     low, high = np.inf, -np.inf
     for u in users:
         for j in range(indptr[u], indptr[u + 1]):
@@ -603,15 +625,15 @@ def _reach_of(indptr: np.ndarray, values: np.ndarray, users: np.ndarray) -> tupl
 
 @njit(nogil=True, cache=True)
 def _code_ranges(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    users: np.ndarray,
-    starts: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    users: NDArray[np.int64],
+    starts: NDArray[np.int64],
     complete: bool,
-    lows: np.ndarray,
-    codes: np.ndarray,
-    times: np.ndarray,
+    lows: NDArray[np.float64],
+    codes: NDArray[np.uint8],
+    times: NDArray[np.int64],
 ) -> None:
     """The range that each value lies in, and how many of each item do."""
     for p in range(len(users)):
@@ -624,13 +646,13 @@ def _code_ranges(
 
 @njit(nogil=True, cache=True)
 def _column(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    users: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    users: NDArray[np.int64],
     complete: bool,
     axis: int,
-    out: np.ndarray,
+    out: NDArray[np.float32],
 ) -> None:
     """The ratings of an item, -inf for those who have not rated it."""
     for p in range(len(users)):
@@ -643,7 +665,7 @@ def _column(
 
 
 @njit(nogil=True, cache=True)
-def _slices(values: np.ndarray, unrated: int, limit: float, out: np.ndarray) -> None:
+def _slices(values: NDArray[np.float32], unrated: int, limit: float, out: NDArray[np.int64]) -> None:
     """out int64[p, 2]: the rows from `unrated` on, whose values ascend, that are within the limit; all for others."""
     n = len(values)
     out[:unrated, 0], out[:unrated, 1] = unrated, n
@@ -658,18 +680,18 @@ def _slices(values: np.ndarray, unrated: int, limit: float, out: np.ndarray) -> 
 
 @njit(nogil=True, cache=True)
 def _ranked(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    users: np.ndarray,
-    starts: np.ndarray,
-    codes: np.ndarray,
-    recoded: np.ndarray,
-    order: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    users: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    codes: NDArray[np.uint8],
+    recoded: NDArray[np.uint8],
+    order: NDArray[np.int64],
     complete: bool,
-    rank_of: np.ndarray,
-    ranked: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rank_of: NDArray[np.int32],
+    ranked: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]:
     """The entries of the rows in their order, by rank within a row."""
     n = len(users)
     new_indptr = np.zeros(n + 1, dtype=np.int64)
@@ -710,7 +732,7 @@ def _ranked(
 
 
 @njit(nogil=True, cache=True)
-def _tails(indptr: np.ndarray, ranks: np.ndarray, rank: int, out: np.ndarray) -> None:
+def _tails(indptr: NDArray[np.int64], ranks: NDArray[np.int32], rank: int, out: NDArray[np.int64]) -> None:
     """Where the entries of each row start whose rank is at least `rank`."""
     for p in range(len(out)):
         out[p] = indptr[p] + np.searchsorted(ranks[indptr[p] : indptr[p + 1]], rank)
@@ -718,7 +740,14 @@ def _tails(indptr: np.ndarray, ranks: np.ndarray, rank: int, out: np.ndarray) ->
 
 @njit(nogil=True, cache=True)
 def _separating(
-    ranks: np.ndarray, values: np.ndarray, i: int, i_end: int, j: int, j_end: int, limit: float, none: int
+    ranks: NDArray[np.int32],
+    values: NDArray[np.float32],
+    i: int,
+    i_end: int,
+    j: int,
+    j_end: int,
+    limit: float,
+    none: int,
 ) -> int:
     """The rank of the first item rated in both ranges of entries with ratings apart; `none` if there is none."""
     while i < i_end and j < j_end:
@@ -736,14 +765,14 @@ def _separating(
 
 @njit(nogil=True, cache=True)
 def _draw(
-    indptr: np.ndarray,
-    ranks: np.ndarray,
-    values: np.ndarray,
+    indptr: NDArray[np.int64],
+    ranks: NDArray[np.int32],
+    values: NDArray[np.float32],
     unrated: int,
-    slices: np.ndarray,
+    slices: NDArray[np.int64],
     n_axes: int,
     limit: float,
-    out: np.ndarray,
+    out: NDArray[np.int64],
 ) -> None:
     """The first item that separates two rows, for some pairs of a row and one in its slice; n_axes for near ones."""
     for d in range(len(out)):
@@ -757,14 +786,14 @@ def _draw(
 
 @njit(nogil=True, cache=True)
 def _fill(
-    indptr: np.ndarray,
-    ranks: np.ndarray,
-    codes: np.ndarray,
+    indptr: NDArray[np.int64],
+    ranks: NDArray[np.int32],
+    codes: NDArray[np.uint8],
     first: int,
     last: int,
-    low_code: np.ndarray,
-    high_code: np.ndarray,
-    bits: np.ndarray,
+    low_code: NDArray[np.int64],
+    high_code: NDArray[np.int64],
+    bits: NDArray[np.uint64],
 ) -> None:
     """The bits of the candidates first..last-1: for each item and code those who are near, or have not rated it."""
     n_bits, n_values, words = bits.shape
@@ -792,22 +821,22 @@ def _visit(
     hi: int,
     first: int,
     last: int,
-    bits: np.ndarray,
+    bits: NDArray[np.uint64],
     n_bits: int,
     verified: bool,
-    tails: np.ndarray,
-    indptr: np.ndarray,
-    ranks: np.ndarray,
-    codes: np.ndarray,
-    values: np.ndarray,
+    tails: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    ranks: NDArray[np.int32],
+    codes: NDArray[np.uint8],
+    values: NDArray[np.float32],
     unrated: int,
-    slices: np.ndarray,
-    weights: np.ndarray,
-    moments: np.ndarray,
+    slices: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    moments: NDArray[np.float64],
     limit: float,
     at_most: int,
-    counts: np.ndarray,
-    near_moments: np.ndarray,
+    counts: NDArray[np.int64],
+    near_moments: NDArray[np.float64],
 ) -> None:
     """Adds up what is near the rows lo..hi-1 among the candidates first..last-1."""
     left = np.empty(_CHUNK, dtype=np.uint64)
@@ -845,7 +874,7 @@ def _visit(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _cut(left: np.ndarray, bits: np.ndarray, rank: int, code: int, start: int) -> np.uint64:
+def _cut(left: NDArray[np.uint64], bits: NDArray[np.uint64], rank: int, code: int, start: int) -> np.uint64:
     """Leaves of the candidates those who are near on an item; returns 0 if nobody is."""
     some = np.uint64(0)
     for w in range(_CHUNK):
@@ -858,18 +887,18 @@ def _cut(left: np.ndarray, bits: np.ndarray, rank: int, code: int, start: int) -
 def _add_left(
     p: int,
     base: int,
-    left: np.ndarray,
+    left: NDArray[np.uint64],
     verified: bool,
-    tails: np.ndarray,
-    indptr: np.ndarray,
-    ranks: np.ndarray,
-    values: np.ndarray,
-    weights: np.ndarray,
-    moments: np.ndarray,
+    tails: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    ranks: NDArray[np.int32],
+    values: NDArray[np.float32],
+    weights: NDArray[np.int64],
+    moments: NDArray[np.float64],
     limit: float,
     at_most: int,
-    counts: np.ndarray,
-    near_moments: np.ndarray,
+    counts: NDArray[np.int64],
+    near_moments: NDArray[np.float64],
 ) -> None:
     """Adds those of the candidates left, from the row `base` on, that are near the row p."""
     for w in range(len(left)):

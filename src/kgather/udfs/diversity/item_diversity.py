@@ -13,13 +13,14 @@ from math import comb
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import keyed, mix
 from kgather.udfs._shared.options import whole
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-Cells = tuple[np.ndarray, np.ndarray]  # group codes and item codes
+Cells = tuple[NDArray[np.integer], NDArray[np.integer]]  # group codes and item codes
 
 _MAX_B = 3
 _STRETCH = 31  # words of 8 groups, whose sum fits into a byte
@@ -34,13 +35,13 @@ def added_cells(
     cells: Cells,
     n_groups: int,
     matrix: RatingMatrix,
-    items: np.ndarray | None = None,
+    items: NDArray[np.bool_] | None = None,
     *,
     b: int,
     l: int,  # noqa: E741
     random: np.random.Generator,
     max_sets: int = 2_000_000_000,
-) -> Cells:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The fake cells that make the release (b, l)-diverse: group codes int32[a] and item codes int32[a].
 
     cells: the (group, item) cells that the release shows, two int[c] of codes in 0..n_groups-1 and
@@ -89,7 +90,7 @@ def added_cells(
 
 
 def least_coverage(
-    cells: Cells, n_groups: int, matrix: RatingMatrix, items: np.ndarray | None = None, *, b: int
+    cells: Cells, n_groups: int, matrix: RatingMatrix, items: NDArray[np.bool_] | None = None, *, b: int
 ) -> int:
     """The smallest number of groups that show a set: of one item of `items`, or of 2 to b that some user
     rated.
@@ -114,7 +115,7 @@ def least_coverage(
     return int(least)
 
 
-def _wanted(items: np.ndarray | None, matrix: RatingMatrix) -> np.ndarray:
+def _wanted(items: NDArray[np.bool_] | None, matrix: RatingMatrix) -> NDArray[np.bool_]:
     if items is None:
         return np.ones(matrix.n_items, dtype=np.bool_)
     wanted = np.asarray(items)
@@ -125,7 +126,7 @@ def _wanted(items: np.ndarray | None, matrix: RatingMatrix) -> np.ndarray:
     return np.array(wanted)
 
 
-def _checked(cells: Cells, n_groups: int, matrix: RatingMatrix) -> Cells:
+def _checked(cells: Cells, n_groups: int, matrix: RatingMatrix) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The codes as int32, all in range."""
     checked = []
     for name, given, limit in zip(("group", "item"), cells, (n_groups, matrix.n_items), strict=True):
@@ -143,14 +144,14 @@ def _checked(cells: Cells, n_groups: int, matrix: RatingMatrix) -> Cells:
     return checked[0], checked[1]
 
 
-def number_of_sets(matrix: RatingMatrix, wanted: np.ndarray, b: int) -> int:
+def number_of_sets(matrix: RatingMatrix, wanted: NDArray[np.bool_], b: int) -> int:
     """How many sets of b of the wanted items, bool[n_items], the users rated, summed over users. O(nnz)."""
     before = np.concatenate([[0], np.cumsum(wanted[matrix.items])])
     rated, users = np.unique(np.diff(before[matrix.indptr]), return_counts=True)
     return sum(comb(int(n), b) * int(count) for n, count in zip(rated, users, strict=True))
 
 
-def _refuse_too_many(matrix: RatingMatrix, wanted: np.ndarray, b: int, max_sets: int) -> None:
+def _refuse_too_many(matrix: RatingMatrix, wanted: NDArray[np.bool_], b: int, max_sets: int) -> None:
     """Raises InputError if the users rated more than `max_sets` sets of b of the items."""
     sets = number_of_sets(matrix, wanted, b)
     if sets > max_sets:
@@ -171,7 +172,9 @@ def ones(word: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _by_item(groups: np.ndarray, items: np.ndarray, n_groups: int, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+def _by_item(
+    groups: NDArray[np.int32], items: NDArray[np.int32], n_groups: int, n_items: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The groups of item i are out[starts[i]:starts[i + 1]]; a cell given twice is there once."""
     starts = np.zeros(n_items + 1, dtype=np.int64)
     for item in items:
@@ -200,8 +203,13 @@ def _by_item(groups: np.ndarray, items: np.ndarray, n_groups: int, n_items: int)
 
 @njit(nogil=True, cache=True)
 def _singles(
-    starts: np.ndarray, shown_by: np.ndarray, wanted: np.ndarray, n_groups: int, least: int, seed: np.uint64
-) -> tuple[np.ndarray, np.ndarray]:
+    starts: NDArray[np.int64],
+    shown_by: NDArray[np.int32],
+    wanted: NDArray[np.bool_],
+    n_groups: int,
+    least: int,
+    seed: np.uint64,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The cells to add so that every wanted item is shown by `least` groups."""
     n_items = len(wanted)
     total = 0
@@ -247,7 +255,7 @@ def _singles(
 
 
 @njit(nogil=True, cache=True)
-def _bits(starts: np.ndarray, shown_by: np.ndarray, n_groups: int) -> np.ndarray:
+def _bits(starts: NDArray[np.int64], shown_by: NDArray[np.int32], n_groups: int) -> NDArray[np.uint64]:
     """uint64[n_items, words]: bit g of an item's row tells whether group g shows it."""
     cover = np.zeros((len(starts) - 1, (n_groups + 63) // 64), dtype=np.uint64)
     for i in range(len(starts) - 1):
@@ -257,13 +265,13 @@ def _bits(starts: np.ndarray, shown_by: np.ndarray, n_groups: int) -> np.ndarray
 
 
 @njit(nogil=True, cache=True)
-def _set_bits(cover: np.ndarray, groups: np.ndarray, items: np.ndarray) -> None:
+def _set_bits(cover: NDArray[np.uint64], groups: NDArray[np.int32], items: NDArray[np.int32]) -> None:
     for j in range(len(groups)):
         cover[items[j], groups[j] >> 6] |= _ONE << np.uint64(groups[j] & _LOW6)
 
 
 @njit(nogil=True, cache=True)
-def _missing(cover: np.ndarray, n_groups: int) -> np.ndarray:
+def _missing(cover: NDArray[np.uint64], n_groups: int) -> NDArray[np.int64]:
     """int64[n_items]: how many groups do not show the item."""
     missing = np.empty(len(cover), dtype=np.int64)
     for i in range(len(cover)):
@@ -274,7 +282,7 @@ def _missing(cover: np.ndarray, n_groups: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _differences(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _differences(before: NDArray[np.uint64], after: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The cells that are in `after` only."""
     total = 0
     for i in range(len(after)):
@@ -294,7 +302,7 @@ def _differences(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @njit(nogil=True, cache=True)
-def _missing_one(cover: np.ndarray, i: int, j: int, k: int, w: int) -> np.uint64:
+def _missing_one(cover: NDArray[np.uint64], i: int, j: int, k: int, w: int) -> np.uint64:
     """The groups in word w that show all but one of the items i, j and k (k = -1: i and j)."""
     x, y = cover[i, w], cover[j, w]
     if k < 0:
@@ -304,7 +312,9 @@ def _missing_one(cover: np.ndarray, i: int, j: int, k: int, w: int) -> np.uint64
 
 
 @njit(nogil=True, cache=True)
-def _complete(cover: np.ndarray, missing: np.ndarray, i: int, j: int, k: int, need: int, state: np.uint64) -> np.uint64:
+def _complete(
+    cover: NDArray[np.uint64], missing: NDArray[np.int64], i: int, j: int, k: int, need: int, state: np.uint64
+) -> np.uint64:
     """Lets `need` more groups show the items i, j and k (k = -1: i and j); returns the new state.
 
     They are drawn among the groups that miss one of the items. There are enough: `least` groups show item i
@@ -337,22 +347,22 @@ def _complete(cover: np.ndarray, missing: np.ndarray, i: int, j: int, k: int, ne
 
 
 @njit(nogil=True, cache=True)
-def _copy(source: np.ndarray, row: int, target: np.ndarray, to: int) -> None:
+def _copy(source: NDArray[np.uint64], row: int, target: NDArray[np.uint64], to: int) -> None:
     for w in range(source.shape[1]):
         target[to, w] = source[row, w]
 
 
 @njit(nogil=True, cache=True)
 def _rarest_last(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    wanted: np.ndarray,
-    cover: np.ndarray,
-    missing: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    wanted: NDArray[np.bool_],
+    cover: NDArray[np.uint64],
+    missing: NDArray[np.int64],
     u: int,
-    own: np.ndarray,
-    own_missing: np.ndarray,
-    own_cover: np.ndarray,
+    own: NDArray[np.int64],
+    own_missing: NDArray[np.int64],
+    own_cover: NDArray[np.uint64],
 ) -> int:
     """The wanted items of user u, those that most groups miss last, how many miss them, and their bits."""
     n = 0
@@ -369,7 +379,7 @@ def _rarest_last(
 
 
 @njit(nogil=True, cache=True)
-def _longest(indptr: np.ndarray) -> int:
+def _longest(indptr: NDArray[np.int64]) -> int:
     longest = 0
     for u in range(len(indptr) - 1):
         longest = max(longest, indptr[u + 1] - indptr[u])
@@ -377,7 +387,7 @@ def _longest(indptr: np.ndarray) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _first_above(values: np.ndarray, n: int, limit: int) -> int:
+def _first_above(values: NDArray[np.int64], n: int, limit: int) -> int:
     """The first of values[:n], which ascend, that is above the limit (n if none is)."""
     lo, hi = 0, n
     while lo < hi:
@@ -391,11 +401,11 @@ def _first_above(values: np.ndarray, n: int, limit: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _pairs(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    wanted: np.ndarray,
-    cover: np.ndarray,
-    missing: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    wanted: NDArray[np.bool_],
+    cover: NDArray[np.uint64],
+    missing: NDArray[np.int64],
     n_groups: int,
     least: int,
     state: np.uint64,
@@ -423,11 +433,11 @@ def _pairs(
 
 @njit(nogil=True, cache=True)
 def _triples(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    wanted: np.ndarray,
-    cover: np.ndarray,
-    missing: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    wanted: NDArray[np.bool_],
+    cover: NDArray[np.uint64],
+    missing: NDArray[np.int64],
     least: int,
     state: np.uint64,
 ) -> None:
@@ -461,7 +471,7 @@ def _triples(
 
 
 @njit(nogil=True, cache=True)
-def _least_single(starts: np.ndarray, wanted: np.ndarray, n_groups: int) -> int:
+def _least_single(starts: NDArray[np.int64], wanted: NDArray[np.bool_], n_groups: int) -> int:
     """The smallest number of groups that show a wanted item."""
     least = n_groups
     for i in range(len(wanted)):
@@ -471,7 +481,7 @@ def _least_single(starts: np.ndarray, wanted: np.ndarray, n_groups: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _shows(starts: np.ndarray, shown_by: np.ndarray, n_groups: int) -> np.ndarray:
+def _shows(starts: NDArray[np.int64], shown_by: NDArray[np.int32], n_groups: int) -> NDArray[np.uint64]:
     """uint64[n_items, words]: byte g of an item's row is 1 if group g shows it, else 0."""
     shows = np.zeros((len(starts) - 1, (n_groups + 7) // 8), dtype=np.uint64)
     for i in range(len(starts) - 1):
@@ -482,13 +492,13 @@ def _shows(starts: np.ndarray, shown_by: np.ndarray, n_groups: int) -> np.ndarra
 
 @njit(nogil=True, cache=True)
 def _later_items(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    users: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    users: NDArray[np.int32],
     item: int,
-    seen: np.ndarray,
+    seen: NDArray[np.int64],
     mark: int,
-    out: np.ndarray,
+    out: NDArray[np.int64],
 ) -> int:
     """The items after `item` that any of the users rated, each once, in out[:n]; returns n.
 
@@ -507,7 +517,13 @@ def _later_items(
 
 
 @njit(nogil=True, cache=True)
-def _least_with(shows: np.ndarray, groups: np.ndarray, others: np.ndarray, wanted: np.ndarray, least: int) -> int:
+def _least_with(
+    shows: NDArray[np.uint64],
+    groups: NDArray[np.uint64],
+    others: NDArray[np.int64],
+    wanted: NDArray[np.bool_],
+    least: int,
+) -> int:
     """The smallest number of the groups that show one of the other items, if it is less than `least`.
 
     groups: the groups in bytes, as a row of `shows`.
@@ -530,12 +546,12 @@ def _least_with(shows: np.ndarray, groups: np.ndarray, others: np.ndarray, wante
 
 @njit(nogil=True, cache=True)
 def _least_of_sets(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    by_item: np.ndarray,
-    raters: np.ndarray,
-    wanted: np.ndarray,
-    shows: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    by_item: NDArray[np.int64],
+    raters: NDArray[np.int32],
+    wanted: NDArray[np.bool_],
+    shows: NDArray[np.uint64],
     b: int,
     least: int,
 ) -> int:

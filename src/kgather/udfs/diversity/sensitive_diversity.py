@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import real, whole
@@ -40,15 +41,15 @@ _STACK = 256
 
 
 def merge_until_diverse(
-    vectors: np.ndarray,
-    groups: np.ndarray,
-    sensitive: np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
+    groups: NDArray[np.integer],
+    sensitive: NDArray[np.floating | np.integer],
     *,
     kind: str,
     l: float,  # noqa: E741
     c: float | None = None,
     names: Sequence[str] | None = None,
-) -> np.ndarray:
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1: those given, merged until every sensitive attribute
     has a diversity of l or more in every group where somebody has a value.
 
@@ -135,7 +136,9 @@ def merge_until_diverse(
         group = new.astype(np.int32)[group]
 
 
-def least_diversity(groups: np.ndarray, sensitive: np.ndarray, *, kind: str, c: float | None = None) -> np.ndarray:
+def least_diversity(
+    groups: NDArray[np.integer], sensitive: NDArray[np.floating | np.integer], *, kind: str, c: float | None = None
+) -> NDArray[np.float64]:
     """The smallest measure of every sensitive attribute over the groups where somebody has a value,
     float64[s].
 
@@ -156,7 +159,7 @@ def least_diversity(groups: np.ndarray, sensitive: np.ndarray, *, kind: str, c: 
 
 
 def check_reachable(
-    sensitive: np.ndarray,
+    sensitive: NDArray[np.float64],
     *,
     kind: str,
     l: float,  # noqa: E741
@@ -165,8 +168,8 @@ def check_reachable(
 ) -> float:
     """Raises InputError if no grouping at all is diverse; returns l as it is compared.
 
-    Arguments as in `merge_until_diverse`. A grouping is at most as diverse as all users together, who are
-    one, so this is exact. O(n s log n).
+    Arguments as in `merge_until_diverse` (sensitive: real numbers[n, s]). A grouping is at most as diverse as all users
+    together, who are one, so this is exact. O(n s log n).
     """
     sensitive = _checked_sensitive(sensitive, kind)
     least = _checked_least(kind, l)
@@ -224,24 +227,24 @@ def _checked_factor(kind: str, c: float | None) -> float:
     return 0.0
 
 
-def _checked_sensitive(sensitive: np.ndarray, kind: str) -> np.ndarray:
+def _checked_sensitive(sensitive: NDArray[np.floating | np.integer], kind: str) -> NDArray[np.float64]:
     _checked_kind(kind)
     sensitive = np.asarray(sensitive)
     if sensitive.ndim != 2 or sensitive.dtype.kind not in "fiu" or len(sensitive) == 0:
         shape = "x".join(str(side) for side in sensitive.shape)
         msg = f"the sensitive attributes must be numbers, one row a user, not {sensitive.dtype} {shape}."
         raise InputError(msg)
-    sensitive = sensitive.astype(np.float64)
-    if np.isinf(sensitive).any():
+    values = sensitive.astype(np.float64)
+    if np.isinf(values).any():
         msg = "some sensitive values are infinite: they must be numbers or null."
         raise InputError(msg)
-    if kind == "deviation" and (np.abs(sensitive) > _LARGEST).any():
+    if kind == "deviation" and (np.abs(values) > _LARGEST).any():
         msg = f"some sensitive values are larger than {_LARGEST:g}: their standard deviation cannot be told."
         raise InputError(msg)
-    return sensitive
+    return values
 
 
-def _checked_groups(groups: np.ndarray, n: int) -> np.ndarray:
+def _checked_groups(groups: NDArray[np.integer], n: int) -> NDArray[np.int32]:
     """The groups as int32, numbered 0..g-1 in the order of their numbers."""
     groups = np.asarray(groups)
     if groups.shape != (n,) or not np.issubdtype(groups.dtype, np.integer):
@@ -250,7 +253,7 @@ def _checked_groups(groups: np.ndarray, n: int) -> np.ndarray:
     return np.unique(groups, return_inverse=True)[1].astype(np.int32)
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rounded to 10 significant digits, as the kernels do."""
     out = np.empty_like(values)
     for j in range(len(values)):
@@ -266,7 +269,7 @@ def _rounded_down(value: float) -> float:
     return float(np.floor(value * scale * (1 + 1e-12)) / scale)
 
 
-def _coded(values: np.ndarray) -> np.ndarray:
+def _coded(values: NDArray[np.float64]) -> NDArray[np.int32]:
     """int32[s, n]: equal numbers for equal values[s, n], from 0; -1 for null."""
     codes = np.full(values.shape, -1, dtype=np.int32)
     for a, column in enumerate(values):
@@ -275,14 +278,14 @@ def _coded(values: np.ndarray) -> np.ndarray:
     return codes
 
 
-def _centroids(rows: np.ndarray, group: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _centroids(rows: NDArray[np.float32], group: NDArray[np.int32], size: NDArray[np.int64]) -> NDArray[np.float64]:
     centres = np.empty((len(size), rows.shape[1]))
     for a in range(rows.shape[1]):
         centres[:, a] = np.bincount(group, weights=rows[:, a], minlength=len(size)) / size
     return centres
 
 
-def _measures(group: np.ndarray, value: np.ndarray, kind: str, c: float) -> np.ndarray:
+def _measures(group: NDArray[np.integer], value: NDArray[np.float64], kind: str, c: float) -> NDArray[np.float64]:
     """The measure of every group that occurs; written down apart from the kernels, which it checks."""
     _, group = np.unique(group, return_inverse=True)
     size = np.bincount(group)
@@ -322,7 +325,7 @@ def _significant(value: float) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _members(group: np.ndarray, g: int) -> tuple[np.ndarray, np.ndarray]:
+def _members(group: NDArray[np.int32], g: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The users of group r are members[starts[r]:starts[r + 1]], ascending."""
     starts = np.zeros(g + 1, dtype=np.int64)
     for r in group:
@@ -339,8 +342,12 @@ def _members(group: np.ndarray, g: int) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(nogil=True, cache=True)
 def _histograms(
-    starts: np.ndarray, members: np.ndarray, codes: np.ndarray, values: np.ndarray, measure: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    starts: NDArray[np.int64],
+    members: NDArray[np.int32],
+    codes: NDArray[np.int32],
+    values: NDArray[np.float64],
+    measure: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """How often the values of attribute a occur in group r: entries firsts[a g + r]..firsts[a g + r + 1] of
     found (codes, ascending) and counts.
 
@@ -383,7 +390,7 @@ def _histograms(
 
 
 @njit(nogil=True, cache=True)
-def _moments(members: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+def _moments(members: NDArray[np.int32], values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     start = np.nan  # equal values shall have no squared distance at all
     total, some = 0.0, 0
     for u in members:
@@ -404,7 +411,7 @@ def _moments(members: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _measured(count: np.ndarray, m: int, measure: int, c: float) -> float:
+def _measured(count: NDArray[np.int64], m: int, measure: int, c: float) -> float:
     """The measure of values that occur count[:m] times (which is reordered)."""
     if measure == _DISTINCT:
         return float(m)
@@ -430,13 +437,13 @@ def _measured(count: np.ndarray, m: int, measure: int, c: float) -> float:
 def _of_both(
     x: int,
     y: int,
-    firsts: np.ndarray,
-    found: np.ndarray,
-    counts: np.ndarray,
-    moments: np.ndarray,
+    firsts: NDArray[np.int64],
+    found: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    moments: NDArray[np.float64],
     measure: int,
     c: float,
-    scratch: np.ndarray,
+    scratch: NDArray[np.int64],
 ) -> float:
     """The measure of an attribute in the groups of the histograms x and y together (y = -1: of x alone).
 
@@ -469,7 +476,7 @@ def _of_both(
 
 
 @njit(nogil=True, cache=True)
-def _longest(firsts: np.ndarray) -> int:
+def _longest(firsts: NDArray[np.int64]) -> int:
     longest = 0
     for x in range(len(firsts) - 1):
         longest = max(longest, firsts[x + 1] - firsts[x])
@@ -478,16 +485,16 @@ def _longest(firsts: np.ndarray) -> int:
 
 @njit(nogil=True, cache=True)
 def _failing(
-    firsts: np.ndarray,
-    found: np.ndarray,
-    counts: np.ndarray,
-    moments: np.ndarray,
+    firsts: NDArray[np.int64],
+    found: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    moments: NDArray[np.float64],
     measure: int,
     least: float,
     c: float,
     s: int,
     g: int,
-) -> np.ndarray:
+) -> NDArray[np.bool_]:
     """bool[s, g]: somebody has a value, and the values are not diverse enough."""
     scratch = np.empty(2 * _longest(firsts) + 1, dtype=np.int64)
     fails = np.empty((s, g), dtype=np.bool_)
@@ -500,8 +507,8 @@ def _failing(
 
 @njit(nogil=True, cache=True)
 def _tree(
-    centres: np.ndarray, sorted_groups: np.ndarray, rank: np.ndarray, partners: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    centres: NDArray[np.float64], sorted_groups: NDArray[np.int64], rank: NDArray[np.int64], partners: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """A k-d tree of the centroids of `partners`: each node is halved along its widest side.
 
     sorted_groups int64[g, d]: all groups in the order of each coordinate; rank int64[g, d]: their places there.
@@ -545,7 +552,7 @@ def _tree(
 
 
 @njit(nogil=True, cache=True)
-def _box_distance(point: np.ndarray, box: np.ndarray) -> float:
+def _box_distance(point: NDArray[np.float64], box: NDArray[np.float64]) -> float:
     total = 0.0
     for a in range(len(point)):
         gap = max(box[0, a] - point[a], point[a] - box[1, a], 0.0)
@@ -556,13 +563,13 @@ def _box_distance(point: np.ndarray, box: np.ndarray) -> float:
 @njit(nogil=True, cache=True)
 def _nearest(
     group: int,
-    centres: np.ndarray,
-    order: np.ndarray,
-    place: np.ndarray,
-    nodes: np.ndarray,
-    boxes: np.ndarray,
-    near: np.ndarray,
-    far: np.ndarray,
+    centres: NDArray[np.float64],
+    order: NDArray[np.int64],
+    place: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+    near: NDArray[np.int64],
+    far: NDArray[np.float64],
 ) -> int:
     """The other groups nearest to the group, near first, in near[:n]; n is at most len(near).
 
@@ -610,7 +617,7 @@ def _nearest(
 
 
 @njit(nogil=True, cache=True)
-def _join(group: int, other: int, into: np.ndarray, size: np.ndarray, sums: np.ndarray) -> None:
+def _join(group: int, other: int, into: NDArray[np.int64], size: NDArray[np.int64], sums: NDArray[np.float64]) -> None:
     """The group goes where the other one is."""
     target = into[other]
     into[group] = target
@@ -620,7 +627,7 @@ def _join(group: int, other: int, into: np.ndarray, size: np.ndarray, sums: np.n
 
 
 @njit(nogil=True, cache=True)
-def _cost(group: int, target: int, size: np.ndarray, sums: np.ndarray) -> float:
+def _cost(group: int, target: int, size: NDArray[np.int64], sums: NDArray[np.float64]) -> float:
     """By how much the sum of squares grows if the two become one."""
     total = 0.0
     for a in range(sums.shape[1]):
@@ -631,26 +638,26 @@ def _cost(group: int, target: int, size: np.ndarray, sums: np.ndarray) -> float:
 
 @njit(nogil=True, cache=True)
 def _merge(
-    asking: np.ndarray,
+    asking: NDArray[np.int64],
     attribute: int,
-    waits: np.ndarray,
-    centres: np.ndarray,
-    order: np.ndarray,
-    place: np.ndarray,
-    nodes: np.ndarray,
-    boxes: np.ndarray,
-    firsts: np.ndarray,
-    found: np.ndarray,
-    counts: np.ndarray,
-    moments: np.ndarray,
+    waits: NDArray[np.int64],
+    centres: NDArray[np.float64],
+    order: NDArray[np.int64],
+    place: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+    firsts: NDArray[np.int64],
+    found: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    moments: NDArray[np.float64],
     measure: int,
     least: float,
     c: float,
-    fails: np.ndarray,
-    into: np.ndarray,
-    taken: np.ndarray,
-    size: np.ndarray,
-    sums: np.ndarray,
+    fails: NDArray[np.bool_],
+    into: NDArray[np.int64],
+    taken: NDArray[np.bool_],
+    size: NDArray[np.int64],
+    sums: NDArray[np.float64],
 ) -> None:
     """One round for the groups that fail the attribute: into[x] = y says that group x becomes part of y.
 

@@ -7,6 +7,7 @@ are handed in, so that no node of the tree allocates any.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, mix
 from kgather.udfs._shared.one_type import int64
@@ -23,7 +24,7 @@ _SAMPLE = 1024
 
 
 @njit(nogil=True, cache=True)
-def put_down(stack: np.ndarray, depth: int, lo: int, border: int, hi: int, lopsided: int) -> int:
+def put_down(stack: NDArray[np.int64], depth: int, lo: int, border: int, hi: int, lopsided: int) -> int:
     """Puts both parts of a cut on the stack, int64[STACK, 3], the larger one first; returns the new depth."""
     first_larger = border - lo > hi - border
     for part in range(2):
@@ -37,7 +38,7 @@ def put_down(stack: np.ndarray, depth: int, lo: int, border: int, hi: int, lopsi
 
 
 @njit(nogil=True, cache=True)
-def mean_of(rows: np.ndarray, lo: int, hi: int, out: np.ndarray) -> None:
+def mean_of(rows: NDArray[np.float32], lo: int, hi: int, out: NDArray[np.float64]) -> None:
     for a in range(rows.shape[1]):
         out[a] = 0.0
     for i in range(lo, hi):
@@ -48,7 +49,9 @@ def mean_of(rows: np.ndarray, lo: int, hi: int, out: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def squared_distances(rows: np.ndarray, lo: int, hi: int, point: np.ndarray, out: np.ndarray) -> None:
+def squared_distances(
+    rows: NDArray[np.float32], lo: int, hi: int, point: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
     """out[lo:hi] = squared distances to the point."""
     for i in range(lo, hi):
         total = 0.0
@@ -60,16 +63,16 @@ def squared_distances(rows: np.ndarray, lo: int, hi: int, point: np.ndarray, out
 
 @njit(nogil=True, cache=True)
 def _score_tries(
-    rows: np.ndarray,
+    rows: NDArray[np.float32],
     lo: int,
     hi: int,
-    centroid: np.ndarray,
+    centroid: NDArray[np.float64],
     tries: int,
     random: np.uint64,
-    planes: np.ndarray,
-    sums: np.ndarray,
-    counts: np.ndarray,
-    total: np.ndarray,
+    planes: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    total: NDArray[np.float64],
 ) -> int:
     """Draws the records of all tries and sums up the left side of each; returns how many records were
     looked at.
@@ -114,7 +117,9 @@ def _score_tries(
 
 
 @njit(nogil=True, cache=True)
-def _choose_try(sums: np.ndarray, counts: np.ndarray, total: np.ndarray, looked: int, least: int) -> tuple[int, float]:
+def _choose_try(
+    sums: NDArray[np.float64], counts: NDArray[np.int64], total: NDArray[np.float64], looked: int, least: int
+) -> tuple[int, float]:
     """The try of the lowest sum of squares (the highest between the sides) with `least` records on both
     sides.
 
@@ -138,7 +143,14 @@ def _choose_try(sums: np.ndarray, counts: np.ndarray, total: np.ndarray, looked:
 
 
 @njit(nogil=True, cache=True)
-def _part(rows: np.ndarray, order: np.ndarray, lo: int, hi: int, centroid: np.ndarray, plane: np.ndarray) -> int:
+def _part(
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    lo: int,
+    hi: int,
+    centroid: NDArray[np.float64],
+    plane: NDArray[np.float64],
+) -> int:
     """Moves the side of c_L to the front of lo:hi; returns where the other side begins."""
     i, j = lo, hi
     while i < j:
@@ -155,7 +167,9 @@ def _part(rows: np.ndarray, order: np.ndarray, lo: int, hi: int, centroid: np.nd
 
 
 @njit(nogil=True, cache=True)
-def _widest_axis(rows: np.ndarray, lo: int, hi: int, centroid: np.ndarray, plane: np.ndarray) -> bool:
+def _widest_axis(
+    rows: NDArray[np.float32], lo: int, hi: int, centroid: NDArray[np.float64], plane: NDArray[np.float64]
+) -> bool:
     """Sets the plane to the axis of the largest variance; False if the records are all equal."""
     axis, widest = 0, 0.0
     for a in range(rows.shape[1]):
@@ -172,14 +186,14 @@ def _widest_axis(rows: np.ndarray, lo: int, hi: int, centroid: np.ndarray, plane
 
 @njit(nogil=True, cache=True)
 def _halve(
-    rows: np.ndarray,
-    order: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
     lo: int,
     hi: int,
-    centroid: np.ndarray,
-    plane: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    plane: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """Moves the half that lies farthest towards the plane's direction to the back of lo:hi; returns the
     middle.
@@ -196,14 +210,14 @@ def _halve(
 
 @njit(nogil=True, cache=True)
 def split_by_farthest(
-    rows: np.ndarray,
-    order: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
     lo: int,
     hi: int,
     k: int,
-    centroid: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """Cuts 2k to 3k - 1 records (step 7.B): the one farthest from the centroid and the k - 1 nearest to it come
     first; returns lo + k.
@@ -224,20 +238,20 @@ def split_by_farthest(
 
 @njit(nogil=True, cache=True)
 def bisect(
-    rows: np.ndarray,
-    order: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
     lo: int,
     hi: int,
     tries: int,
     seed: np.uint64,
     guarded: bool,
-    centroid: np.ndarray,
-    planes: np.ndarray,
-    sums: np.ndarray,
-    counts: np.ndarray,
-    total: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    planes: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    total: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """Cuts the records lo:hi (at least 2) in two sides (steps 1 to 4); returns the border. Neither side is empty.
 
@@ -265,15 +279,15 @@ def bisect(
 
 @njit(nogil=True, cache=True)
 def fill_up(
-    rows: np.ndarray,
-    order: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
     lo: int,
     border: int,
     hi: int,
     k: int,
-    centroid: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """A side of fewer than k records takes the nearest of the other side (step 6); returns the new border.
 

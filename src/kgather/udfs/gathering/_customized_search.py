@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.selection import kth_smallest
 from kgather.udfs.gathering._customized_start import start
@@ -42,26 +43,26 @@ _GROUP = np.dtype(
 class _Block(NamedTuple):
     """The users 0..m-1 of a block and their groups of two or more, numbered 0..c-1."""
 
-    rows: np.ndarray  # float32[m, d]
-    columns: np.ndarray  # float32[d, m]: the same
-    users: np.ndarray  # _USER[m]
-    groups: np.ndarray  # _GROUP[c]
-    sums: np.ndarray  # float64[c, d]
-    means: np.ndarray  # float32[d + 1, c]: centroids, infinite where there is no member, and size / (size + 1)
-    free: np.ndarray  # int64[c]: numbers of groups that are free, the next one last
-    state: np.ndarray  # int64[2]: how many numbers are free; how many numbers were ever in use
+    rows: NDArray[np.float32]  # float32[m, d]
+    columns: NDArray[np.float32]  # float32[d, m]: the same
+    users: NDArray[np.void]  # _USER[m]
+    groups: NDArray[np.void]  # _GROUP[c]
+    sums: NDArray[np.float64]  # float64[c, d]
+    means: NDArray[np.float32]  # float32[d + 1, c]: centroids, infinite where there is no member, and size / (size + 1)
+    free: NDArray[np.int64]  # int64[c]: numbers of groups that are free, the next one last
+    state: NDArray[np.int64]  # int64[2]: how many numbers are free; how many numbers were ever in use
 
 
 class _Scratch(NamedTuple):
     """What the steps write over, so that none has to allocate it."""
 
-    members: np.ndarray  # int64[m]
-    found: np.ndarray  # int32[m]
-    key: np.ndarray  # float64[m]
-    spare: np.ndarray  # float64[m]
-    cost: np.ndarray  # float32[m]
-    near: np.ndarray  # int64[_NEAR]
-    point: np.ndarray  # float64[d]
+    members: NDArray[np.int64]  # int64[m]
+    found: NDArray[np.int32]  # int32[m]
+    key: NDArray[np.float64]  # float64[m]
+    spare: NDArray[np.float64]  # float64[m]
+    cost: NDArray[np.float32]  # float32[m]
+    near: NDArray[np.int64]  # int64[_NEAR]
+    point: NDArray[np.float64]  # float64[d]
 
 
 @njit(nogil=True, cache=True)
@@ -427,7 +428,7 @@ def _satisfied(b: _Block, group: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _gather_anew(b: _Block, users: np.ndarray, tries: int, seed: np.uint64, s: _Scratch) -> tuple[int, float]:
+def _gather_anew(b: _Block, users: NDArray[np.int64], tries: int, seed: np.uint64, s: _Scratch) -> tuple[int, float]:
     """Gathers some users, int64[u], as in the start: s.found becomes the group of each, 0..g-1, in the same order.
 
     Returns g and the sum of squares.
@@ -560,7 +561,12 @@ def _found(b: _Block, user: int, s: _Scratch) -> bool:
 
 @njit(nogil=True, cache=True)
 def _new_block(
-    rows: np.ndarray, levels: np.ndarray, groups: np.ndarray, users: np.ndarray, begin: int, m: int
+    rows: NDArray[np.float32],
+    levels: NDArray[np.int64],
+    groups: NDArray[np.int32],
+    users: NDArray[np.int64],
+    begin: int,
+    m: int,
 ) -> _Block:
     """The block of users[begin:begin + m], where those of a group stand together."""
     d, c = rows.shape[1], m // 2 + 2
@@ -599,17 +605,17 @@ def _new_block(
 
 @njit(nogil=True, cache=True)
 def improve(
-    rows: np.ndarray,
-    levels: np.ndarray,
-    groups: np.ndarray,
-    users: np.ndarray,
-    edges: np.ndarray,
+    rows: NDArray[np.float32],
+    levels: NDArray[np.int64],
+    groups: NDArray[np.int32],
+    users: NDArray[np.int64],
+    edges: NDArray[np.int64],
     lo: int,
     hi: int,
     tries: int,
     seed: np.uint64,
-    found: np.ndarray,
-    loss: np.ndarray,
+    found: NDArray[np.int32],
+    loss: NDArray[np.float64],
 ) -> None:
     """Improves the blocks lo:hi; block j has the users users[edges[j]:edges[j + 1]], those of a group together.
 

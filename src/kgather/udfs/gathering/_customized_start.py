@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.reordering import bring_smallest
 from kgather.udfs.gathering._bisection import (
@@ -23,7 +24,7 @@ _ZERO: Any = np.int64(0)  # where a plain 0 would make numba compile once more
 
 
 @njit(nogil=True, cache=True)
-def _highest(levels: np.ndarray, order: np.ndarray, lo: int, hi: int) -> int:
+def _highest(levels: NDArray[np.int64], order: NDArray[np.int32], lo: int, hi: int) -> int:
     found = 1
     for i in range(lo, hi):
         found = max(found, levels[order[i]])
@@ -32,16 +33,16 @@ def _highest(levels: np.ndarray, order: np.ndarray, lo: int, hi: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _fill_side(
-    rows: np.ndarray,
-    order: np.ndarray,
-    levels: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    levels: NDArray[np.int64],
     lo: int,
     border: int,
     hi: int,
     highest: int,
-    centroid: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """A side that is too small for its levels takes the nearest of the other side; returns the new border.
 
@@ -80,15 +81,15 @@ def _fill_side(
 
 @njit(nogil=True, cache=True)
 def _let_go_alone(
-    rows: np.ndarray,
-    order: np.ndarray,
-    levels: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    levels: NDArray[np.int64],
     lo: int,
     hi: int,
     highest: int,
-    centroid: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """Brings the users of level 1 that can be spared to the front, the farthest first.
 
@@ -114,15 +115,15 @@ def _let_go_alone(
 
 @njit(nogil=True, cache=True)
 def _let_go_together(
-    rows: np.ndarray,
-    order: np.ndarray,
-    levels: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    levels: NDArray[np.int64],
     lo: int,
     hi: int,
     highest: int,
-    centroid: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """Brings as many users as can be spared and satisfy their levels among themselves to the front: those nearest to
     the farthest of them. Returns where the rest begins.
@@ -159,7 +160,12 @@ def _let_go_together(
 
 @njit(nogil=True, cache=True)
 def start(
-    rows: np.ndarray, order: np.ndarray, levels: np.ndarray, tries: int, seed: np.uint64, groups: np.ndarray
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    levels: NDArray[np.int64],
+    tries: int,
+    seed: np.uint64,
+    groups: NDArray[np.int32],
 ) -> int:
     """Gathers the users order[:] (the rows, which are reordered) by their levels; returns the number of groups.
 

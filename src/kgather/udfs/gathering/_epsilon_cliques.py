@@ -14,6 +14,7 @@ but every clique is one.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 _PAIRED = 512  # points of a part whose pairs are compared
 _STACK = 256  # a part is cut at most 7 to 1, so the stack is never deeper than 8 log2(n / 512)
@@ -23,16 +24,16 @@ _PASSES = 2  # passes over the points: all, then those that the medians may have
 
 @njit(nogil=True, cache=True)
 def find_cliques(
-    indptr: np.ndarray,
-    values: np.ndarray,
-    users: np.ndarray,
-    row_starts: np.ndarray,
-    set_starts: np.ndarray,
+    indptr: NDArray[np.int64],
+    values: NDArray[np.float32],
+    users: NDArray[np.int64],
+    row_starts: NDArray[np.int64],
+    set_starts: NDArray[np.int64],
     lo: int,
     hi: int,
     k: int,
     limit: float,
-    clique: np.ndarray,
+    clique: NDArray[np.int64],
 ) -> None:
     """Cliques of at least k users within each of the item sets lo..hi-1.
 
@@ -60,13 +61,13 @@ def find_cliques(
 
 @njit(nogil=True, cache=True)
 def are_cliques(
-    indptr: np.ndarray,
-    values: np.ndarray,
-    sets: np.ndarray,
-    members: np.ndarray,
-    starts: np.ndarray,
+    indptr: NDArray[np.int64],
+    values: NDArray[np.float32],
+    sets: NDArray[np.int32],
+    members: NDArray[np.int64],
+    starts: NDArray[np.int64],
     limit: float,
-    out: np.ndarray,
+    out: NDArray[np.bool_],
 ) -> None:
     """out bool[g]: whether the users members[starts[g]:starts[g + 1]] have one item set and a box within the limit."""
     for group in range(len(starts) - 1):
@@ -89,14 +90,14 @@ def are_cliques(
 
 @njit(nogil=True, cache=True)
 def _decompose(
-    points: np.ndarray,
-    left: np.ndarray,
-    row_starts: np.ndarray,
-    users: np.ndarray,
+    points: NDArray[np.float32],
+    left: NDArray[np.int64],
+    row_starts: NDArray[np.int64],
+    users: NDArray[np.int64],
     k: int,
     limit: float,
     unused: int,
-    clique: np.ndarray,
+    clique: NDArray[np.int64],
 ) -> None:
     """Cliques among all points of one item set; `left` int64[p] counts the users of each that are in none."""
     stack = np.empty((_STACK, 2), dtype=np.int64)
@@ -130,14 +131,16 @@ def _decompose(
 
 
 @njit(nogil=True, cache=True)
-def _put(end: int, count: int, number: int, users: np.ndarray, clique: np.ndarray) -> None:
+def _put(end: int, count: int, number: int, users: NDArray[np.int64], clique: NDArray[np.int64]) -> None:
     """Puts the `count` users before the place `end` into a clique."""
     for place in range(end - count, end):
         clique[users[place]] = number
 
 
 @njit(nogil=True, cache=True)
-def _box(points: np.ndarray, part: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:
+def _box(
+    points: NDArray[np.float32], part: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> int:
     """Fills the bounding box float64[m] of the points; returns its widest axis, -1 if there is none."""
     low[:] = np.inf
     high[:] = -np.inf
@@ -153,7 +156,7 @@ def _box(points: np.ndarray, part: np.ndarray, low: np.ndarray, high: np.ndarray
 
 
 @njit(nogil=True, cache=True)
-def _cut(points: np.ndarray, part: np.ndarray, axis: int, limit: float) -> tuple[int, bool]:
+def _cut(points: NDArray[np.float32], part: NDArray[np.int64], axis: int, limit: float) -> tuple[int, bool]:
     """Sorts the part by an axis, in place, and says where to cut it, and whether there is a gap wider than the limit.
 
     At least an eighth is on either side. Of the gaps it is the one nearest to the middle; without one, the place
@@ -176,15 +179,15 @@ def _cut(points: np.ndarray, part: np.ndarray, axis: int, limit: float) -> tuple
 
 @njit(nogil=True, cache=True)
 def _grow_cliques(
-    all_points: np.ndarray,
-    part: np.ndarray,
-    all_left: np.ndarray,
-    row_starts: np.ndarray,
-    users: np.ndarray,
+    all_points: NDArray[np.float32],
+    part: NDArray[np.int64],
+    all_left: NDArray[np.int64],
+    row_starts: NDArray[np.int64],
+    users: NDArray[np.int64],
     k: int,
     limit: float,
     unused: int,
-    clique: np.ndarray,
+    clique: NDArray[np.int64],
 ) -> int:
     """Grows cliques in a part of p points; returns the next unused number. O(p^2 m).
 
@@ -252,7 +255,7 @@ def _grow_cliques(
 
 
 @njit(nogil=True, cache=True)
-def _neighbours(points: np.ndarray, limit: float) -> np.ndarray:
+def _neighbours(points: NDArray[np.float32], limit: float) -> NDArray[np.bool_]:
     """bool[p, p]: which points are within the limit on every axis; each is its own neighbour."""
     size = len(points)
     near = np.ones((size, size), dtype=np.bool_)
@@ -266,7 +269,7 @@ def _neighbours(points: np.ndarray, limit: float) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _count(near: np.ndarray, i: int, users: int, around: np.ndarray) -> None:
+def _count(near: NDArray[np.bool_], i: int, users: int, around: NDArray[np.int64]) -> None:
     """Adds users of point i to what is around its neighbours."""
     for j in range(len(near)):
         if near[i, j]:
@@ -274,7 +277,9 @@ def _count(near: np.ndarray, i: int, users: int, around: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _next_seed(owner: np.ndarray, left: np.ndarray, tried: np.ndarray, around: np.ndarray) -> int:
+def _next_seed(
+    owner: NDArray[np.int64], left: NDArray[np.int64], tried: NDArray[np.bool_], around: NDArray[np.int64]
+) -> int:
     """The point with users in no clique, not tried yet, that has fewest of them around; -1 if there is none."""
     seed = -1
     for i in range(len(owner)):
@@ -284,25 +289,25 @@ def _next_seed(owner: np.ndarray, left: np.ndarray, tried: np.ndarray, around: n
 
 
 @njit(nogil=True, cache=True)
-def _available(i: int, owner: np.ndarray, left: np.ndarray, spare: np.ndarray) -> int:
+def _available(i: int, owner: NDArray[np.int64], left: NDArray[np.int64], spare: NDArray[np.int64]) -> int:
     """How many users of point i another clique may take."""
     return left[i] if owner[i] < 0 else min(left[i], spare[owner[i]])
 
 
 @njit(nogil=True, cache=True)
 def _grow(
-    points: np.ndarray,
+    points: NDArray[np.float32],
     seed: int,
-    allowed: np.ndarray,
-    owner: np.ndarray,
-    left: np.ndarray,
-    around: np.ndarray,
-    spare: np.ndarray,
+    allowed: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    left: NDArray[np.int64],
+    around: NDArray[np.int64],
+    spare: NDArray[np.int64],
     k: int,
     limit: float,
-    low: np.ndarray,
-    high: np.ndarray,
-    taken: np.ndarray,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    taken: NDArray[np.int64],
 ) -> tuple[bool, int]:
     """Grows one clique from all users left at the seed to k users, if it can; the points are among `allowed`.
 
@@ -347,14 +352,16 @@ def _grow(
 
 
 @njit(nogil=True, cache=True)
-def _widen(point: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+def _widen(point: NDArray[np.float32], low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
     for a in range(len(point)):
         low[a] = min(low[a], np.float64(point[a]))
         high[a] = max(high[a], np.float64(point[a]))
 
 
 @njit(nogil=True, cache=True)
-def _widening(point: np.ndarray, low: np.ndarray, high: np.ndarray, limit: float, enough: float) -> float:
+def _widening(
+    point: NDArray[np.float32], low: NDArray[np.float64], high: NDArray[np.float64], limit: float, enough: float
+) -> float:
     """By how much, summed over the axes, the box grows that takes in the point; infinity if it is too wide then.
 
     A sum beyond `enough` may be cut short.
@@ -376,7 +383,7 @@ def _widening(point: np.ndarray, low: np.ndarray, high: np.ndarray, limit: float
 
 
 @njit(nogil=True, cache=True)
-def _narrowest(point: np.ndarray, low: np.ndarray, high: np.ndarray, limit: float) -> int:
+def _narrowest(point: NDArray[np.float32], low: NDArray[np.float64], high: NDArray[np.float64], limit: float) -> int:
     """The box that grows least to take in the point, or -1 if none can."""
     best, least = -1, np.inf
     for c in range(len(low)):

@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+from numpy.typing import NDArray
 
 # Whole numbers up to here are exact in every reader, JSON and spreadsheets too.
 _EXACT_INTEGERS = 53
@@ -11,7 +12,7 @@ _EXACT_INTEGERS = 53
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
 
 
-def random_group_ids(count: int) -> np.ndarray:
+def random_group_ids(count: int) -> NDArray[np.int64]:
     """Return `count` distinct random positive ids, int64[count], each below 2**53."""
     ids = _random_bits(count)
     while np.unique(ids).size < count:
@@ -26,6 +27,6 @@ def random_pseudonyms(count: int) -> list[str]:
     return pseudonyms if len(set(pseudonyms)) == count else random_pseudonyms(count)
 
 
-def _random_bits(count: int) -> np.ndarray:
+def _random_bits(count: int) -> NDArray[np.int64]:
     words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
     return (words >> np.uint64(64 - _EXACT_INTEGERS)).astype(np.int64)

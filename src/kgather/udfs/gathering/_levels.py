@@ -4,11 +4,12 @@ The level of a user is the number of members that its group must have; 1 means t
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 
 
-def checked_levels(levels: np.ndarray, n: int) -> np.ndarray:
+def checked_levels(levels: NDArray[np.integer], n: int) -> NDArray[np.int64]:
     """The levels of n users as int64[n], every one in 1..n.
 
     levels: whole numbers[n] of any type (floats only where they are whole). O(n).

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.selection import kth_smallest
 
@@ -36,17 +37,17 @@ class Blocks(NamedTuple):
     are kept.
     """
 
-    values: np.ndarray
-    ids: np.ndarray
-    left: np.ndarray
-    place: np.ndarray
-    first: np.ndarray
-    uniform: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    values: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    left: NDArray[np.int64]
+    place: NDArray[np.int64]
+    first: NDArray[np.int64]
+    uniform: NDArray[np.bool_]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
 
-def in_blocks(rows: np.ndarray, order: np.ndarray, *, boxes: bool) -> Blocks:
+def in_blocks(rows: NDArray[np.float64], order: NDArray[np.int64], *, boxes: bool) -> Blocks:
     """The records order int64[m] of rows float64[n, d], block by block. O(m d) time, about 8 m d bytes."""
     n, d = rows.shape
     count = -(-len(order) // WIDTH)
@@ -66,7 +67,7 @@ def in_blocks(rows: np.ndarray, order: np.ndarray, *, boxes: bool) -> Blocks:
 
 
 @njit(nogil=True, cache=True)
-def _fill(rows: np.ndarray, order: np.ndarray, blocks: Blocks) -> None:
+def _fill(rows: NDArray[np.float64], order: NDArray[np.int64], blocks: Blocks) -> None:
     d = rows.shape[1]
     for b in range(len(blocks.left)):
         lo = b * WIDTH
@@ -127,7 +128,9 @@ def take_out(blocks: Blocks, i: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def centre_distances(rows: np.ndarray, order: np.ndarray, centre: np.ndarray) -> np.ndarray:
+def centre_distances(
+    rows: NDArray[np.float64], order: NDArray[np.int64], centre: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The distances of the records order int64[m] from the centre, float64[m]."""
     out = np.empty(len(order))
     for j in range(len(order)):
@@ -140,7 +143,7 @@ def centre_distances(rows: np.ndarray, order: np.ndarray, centre: np.ndarray) ->
 
 
 @njit(nogil=True, cache=True)
-def kd_order(rows: np.ndarray, records: np.ndarray) -> np.ndarray:
+def kd_order(rows: NDArray[np.float64], records: NDArray[np.int64]) -> NDArray[np.int64]:
     """The records int64[m] so that each WIDTH of them are a leaf of a kd-tree: cut at the median of the axis of
     the largest variance (estimated from 256 of them).
 
@@ -206,7 +209,7 @@ def worse(distance: float, i: int, than: float, j: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def sift_down(keys: np.ndarray, ids: np.ndarray, root: int, size: int, key: float, i: int) -> None:
+def sift_down(keys: NDArray[np.float64], ids: NDArray[np.int64], root: int, size: int, key: float, i: int) -> None:
     """Puts (key, i) at the root of the heap below it, whose other entries are in order; the worst is on top."""
     while True:
         child = 2 * root + 1
@@ -222,7 +225,7 @@ def sift_down(keys: np.ndarray, ids: np.ndarray, root: int, size: int, key: floa
 
 
 @njit(nogil=True, cache=True)
-def offer(keys: np.ndarray, ids: np.ndarray, size: int, wanted: int, key: float, i: int) -> int:
+def offer(keys: NDArray[np.float64], ids: NDArray[np.int64], size: int, wanted: int, key: float, i: int) -> int:
     """Adds (key, i) to the heap of the `wanted` nearest, size of them found so far; returns their number."""
     if size == wanted:
         if worse(keys[0], ids[0], key, i):
@@ -240,7 +243,7 @@ def offer(keys: np.ndarray, ids: np.ndarray, size: int, wanted: int, key: float,
 
 
 @njit(nogil=True, cache=True)
-def sort_heap(keys: np.ndarray, ids: np.ndarray, size: int) -> None:
+def sort_heap(keys: NDArray[np.float64], ids: NDArray[np.int64], size: int) -> None:
     """The nearest in the heap from the nearest to the farthest."""
     for stop in range(size - 1, 0, -1):
         key, i = keys[stop], ids[stop]
@@ -249,7 +252,9 @@ def sort_heap(keys: np.ndarray, ids: np.ndarray, size: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _distances(values: np.ndarray, b: int, count: int, scale: float, point: np.ndarray, out: np.ndarray) -> None:
+def _distances(
+    values: NDArray[np.float64], b: int, count: int, scale: float, point: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
     """out[:count] = squared length of scale * record - point, for the first records of block b."""
     d = values.shape[1]
     for t in range(count):
@@ -275,13 +280,13 @@ def _distances(values: np.ndarray, b: int, count: int, scale: float, point: np.n
 @njit(nogil=True, cache=True)
 def farthest(
     blocks: Blocks,
-    radius: np.ndarray,
-    centre: np.ndarray,
+    radius: NDArray[np.float64],
+    centre: NDArray[np.float64],
     start: int,
     scale: float,
-    point: np.ndarray,
+    point: NDArray[np.float64],
     slack: float,
-    out: np.ndarray,
+    out: NDArray[np.float64],
 ) -> tuple[int, float]:
     """The record left that is farthest from point / scale, and the squared length of scale * record - point.
 
@@ -323,12 +328,12 @@ def farthest(
 def _look_at(
     blocks: Blocks,
     b: int,
-    point: np.ndarray,
+    point: NDArray[np.float64],
     wanted: int,
     size: int,
-    keys: np.ndarray,
-    ids: np.ndarray,
-    out: np.ndarray,
+    keys: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    out: NDArray[np.float64],
 ) -> int:
     """Offers the records of block b to the heap of the nearest; returns how many it holds."""
     count = blocks.left[b]
@@ -349,15 +354,15 @@ def _look_at(
 @njit(nogil=True, cache=True)
 def nearest(
     blocks: Blocks,
-    point: np.ndarray,
+    point: NDArray[np.float64],
     own: int,
     wanted: int,
-    keys: np.ndarray,
-    ids: np.ndarray,
-    lower: np.ndarray,
-    queue: np.ndarray,
-    queued: np.ndarray,
-    out: np.ndarray,
+    keys: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    lower: NDArray[np.float64],
+    queue: NDArray[np.float64],
+    queued: NDArray[np.int64],
+    out: NDArray[np.float64],
 ) -> None:
     """keys[:wanted], ids[:wanted] = squared distance and number of the nearest records left, in order.
 

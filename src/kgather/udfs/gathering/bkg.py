@@ -17,6 +17,7 @@ Two things are added, and neither shows on small or well-behaved data:
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs._shared.options import seed_number, whole
@@ -32,7 +33,7 @@ from kgather.udfs.gathering._bisection import (
 )
 
 
-def gather(vectors: np.ndarray, k: int, *, tries: int = 10, seed: int = 0) -> np.ndarray:
+def gather(vectors: NDArray[np.floating | np.integer], k: int, *, tries: int = 10, seed: int = 0) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1; every group has k to 2k - 1 members.
 
     vectors: float32[n, d] (other real types are converted), one row a user, any unit (the distance is
@@ -53,7 +54,9 @@ def gather(vectors: np.ndarray, k: int, *, tries: int = 10, seed: int = 0) -> np
 
 
 @njit(nogil=True, cache=True)
-def _gather(rows: np.ndarray, order: np.ndarray, k: int, tries: int, seed: np.uint64, groups: np.ndarray) -> None:
+def _gather(
+    rows: NDArray[np.float32], order: NDArray[np.int32], k: int, tries: int, seed: np.uint64, groups: NDArray[np.int32]
+) -> None:
     n, d = rows.shape
     centroid, total = np.empty(d), np.empty(d)
     planes, sums, counts = np.empty((tries, d)), np.empty((tries, d)), np.empty(tries, dtype=np.int64)

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import keyed
@@ -29,13 +31,13 @@ _STACK = 128
 
 
 def gather_in_blocks(
-    vectors: np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
     k: int,
-    gather: Callable[[np.ndarray, int], np.ndarray],
+    gather: Callable[[NDArray[Any], int], NDArray[np.integer]],
     *,
     block_size: int = 4000,
     threads: int = 1,
-) -> np.ndarray:
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1, gathered block by block.
 
     vectors: real numbers[n, d] (float32 is kept, the rest becomes float64), one row a user. gather(rows, k)
@@ -55,7 +57,7 @@ def gather_in_blocks(
     rows, k = checked_vectors(vectors, k, kept)
     order, edges = cut(rows, max(block_size, 2 * k - 1))
     blocks = list(pairwise(edges.tolist()))
-    codes: dict[int, tuple[np.ndarray, int]] = {}
+    codes: dict[int, tuple[NDArray[np.int32], int]] = {}
 
     def one(lo: int, hi: int) -> None:
         codes[lo] = _coded(gather(rows[lo:hi], k), hi - lo, k)
@@ -71,7 +73,7 @@ def gather_in_blocks(
     return groups
 
 
-def _coded(groups: np.ndarray, size: int, k: int) -> tuple[np.ndarray, int]:
+def _coded(groups: NDArray[np.integer], size: int, k: int) -> tuple[NDArray[np.int32], int]:
     """The groups of one block numbered from 0, and how many there are; they are checked."""
     groups = np.asarray(groups)
     if groups.shape != (size,) or groups.dtype.kind not in "iu":
@@ -85,8 +87,8 @@ def _coded(groups: np.ndarray, size: int, k: int) -> tuple[np.ndarray, int]:
 
 
 def cut(
-    points: np.ndarray, most: int, *, weights: np.ndarray | None = None, turn: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+    points: NDArray[np.float32 | np.float64], most: int, *, weights: NDArray[np.int64] | None = None, turn: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cuts the points into blocks of at most `most`; where all weigh 1, blocks have at least half of that.
 
     points: float[n, d], n >= 1, C order; they are reordered in place, block by block. weights: int64[n], how
@@ -103,7 +105,7 @@ def cut(
 
 
 @njit(nogil=True, cache=True)
-def _axis(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> bool:
+def _axis(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: NDArray[np.float64]) -> bool:
     """Sets the direction to the principal axis of lo:hi, by a sample; False if the sampled rows are equal."""
     n, d = hi - lo, rows.shape[1]
     looked = min(n, _SAMPLE)
@@ -149,7 +151,7 @@ def _axis(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _widest(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> None:
+def _widest(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: NDArray[np.float64]) -> None:
     """Sets the direction to the axis along which lo:hi reach farthest."""
     axis, widest = 0, -1.0
     for a in range(rows.shape[1]):
@@ -163,7 +165,18 @@ def _widest(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def cut_rows(rows: np.ndarray, order: np.ndarray, weights: np.ndarray, most: int, turn: int, edges: np.ndarray) -> int:
+def cut_rows(
+    rows: NDArray[np.float32 | np.float64],
+    order: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    most: int,
+    turn: int,
+    edges: NDArray[np.int64],
+) -> int:
+    """Does the work of `cut`; returns the number of blocks.
+
+    order int64[n]; weights int64[n], or empty where all weigh 1; edges int64[blocks + 1 at least], which is written.
+    """
     n, d = rows.shape
     direction = np.empty(d)
     key, spare = np.empty(n), np.empty(n)

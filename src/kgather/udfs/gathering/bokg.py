@@ -19,6 +19,7 @@ Where the thesis leaves something open:
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import seed64
@@ -41,7 +42,14 @@ _BATCH = 256  # at most one record in 256 leaves at a time
 _EQUAL = 1 - 1e-12  # a distance that differs from the deviation by rounding only counts as equal to it
 
 
-def gather(vectors: np.ndarray, k: int, levels: np.ndarray, *, tries: int = 10, seed: int = 0) -> np.ndarray:
+def gather(
+    vectors: NDArray[np.floating | np.integer],
+    k: int,
+    levels: NDArray[np.integer],
+    *,
+    tries: int = 10,
+    seed: int = 0,
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1: k to 2k - 1 members, or one user of level 1.
 
     vectors: float32[n, d] (other real types are converted), one row a user, any unit (the distance is
@@ -67,7 +75,7 @@ def gather(vectors: np.ndarray, k: int, levels: np.ndarray, *, tries: int = 10, 
 
 
 @njit(nogil=True, cache=True)
-def _all_one(alone: np.ndarray, order: np.ndarray, lo: int, hi: int) -> bool:
+def _all_one(alone: NDArray[np.bool_], order: NDArray[np.int32], lo: int, hi: int) -> bool:
     """CHECK_ALL_ONE, the question only: has every record of lo:hi level 1?"""
     ones = 0
     for i in range(lo, hi):
@@ -77,15 +85,15 @@ def _all_one(alone: np.ndarray, order: np.ndarray, lo: int, hi: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _leave(
-    rows: np.ndarray,
-    order: np.ndarray,
-    alone: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    alone: NDArray[np.bool_],
     lo: int,
     hi: int,
     k: int,
-    centroid: np.ndarray,
-    key: np.ndarray,
-    spare: np.ndarray,
+    centroid: NDArray[np.float64],
+    key: NDArray[np.float64],
+    spare: NDArray[np.float64],
 ) -> int:
     """LEAVE_ONE_OUT for k records or more, not all of level 1: brings those that leave to the front of lo:hi.
 
@@ -115,13 +123,13 @@ def _leave(
 
 @njit(nogil=True, cache=True)
 def _gather(
-    rows: np.ndarray,
-    order: np.ndarray,
-    alone: np.ndarray,
+    rows: NDArray[np.float32],
+    order: NDArray[np.int32],
+    alone: NDArray[np.bool_],
     k: int,
     tries: int,
     seed: np.uint64,
-    groups: np.ndarray,
+    groups: NDArray[np.int32],
 ) -> None:
     n, d = rows.shape
     centroid, total = np.empty(d), np.empty(d)

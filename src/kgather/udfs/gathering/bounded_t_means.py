@@ -22,6 +22,7 @@ from math import sqrt
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, seed64
 from kgather.udfs._shared.options import flag, seed_number, whole
@@ -34,7 +35,7 @@ _OF_SAMPLE, _OF_CLUSTERING, _OF_BINS = 1, 2, 3  # what a random number is for
 
 
 def gather(
-    vectors: np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
     k: int,
     *,
     sample: int | None = None,
@@ -43,7 +44,7 @@ def gather(
     virtual_centres: bool = True,
     seed: int = 0,
     threads: int = 1,
-) -> np.ndarray:
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1; every group has k to 2k - 1 members.
 
     vectors: float32[n, d] (other real types are converted), one row a user, any unit (the distance is Euclidean).
@@ -73,7 +74,7 @@ def gather(
 
 
 def gather_with_bins(
-    vectors: np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
     k: int,
     *,
     sample: int | None = None,
@@ -82,7 +83,7 @@ def gather_with_bins(
     virtual_centres: bool = True,
     seed: int = 0,
     threads: int = 1,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The groups of `gather`, with its arguments, cost and errors, and the bin of every user: int32[n], 0..bins-1.
 
     The bins are as the nearest centres make them, before small ones join others and large ones are cut; there may be
@@ -115,19 +116,19 @@ def gather_with_bins(
     return groups, bin_of
 
 
-def _running_sums(counts: np.ndarray) -> np.ndarray:
+def _running_sums(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _bin_centres(
-    rows: np.ndarray,
+    rows: NDArray[np.float32],
     k: int,
     sample: int | None,
     bins: int | None,
     rounds: int,
     virtual: bool,
     random: np.uint64,
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """The centres of the bins, one a column: float64[d, bins]."""
     n = len(rows)
     n_bins = max(1, min(round(sqrt(n)), n // (2 * k))) if bins is None else whole("bins", bins, 1, n)
@@ -141,7 +142,7 @@ def _bin_centres(
     return centres
 
 
-def _join_small(bin_of: np.ndarray, centres: np.ndarray, k: int) -> None:
+def _join_small(bin_of: NDArray[np.int32], centres: NDArray[np.float64], k: int) -> None:
     """Moves the users of every bin that has fewer than k, in place, to the bin of the nearest centre that has any.
 
     In the order of the bins; what a bin takes up counts. O(bins^2 d + n).
@@ -160,7 +161,7 @@ def _join_small(bin_of: np.ndarray, centres: np.ndarray, k: int) -> None:
     bin_of[:] = goes_to[bin_of]
 
 
-def _cut_large(rows: np.ndarray, bin_of: np.ndarray, largest: int) -> None:
+def _cut_large(rows: NDArray[np.float32], bin_of: NDArray[np.int32], largest: int) -> None:
     """Halves bins of more than `largest` users at the median of their widest column, in place, until none is left.
 
     O(n (d + log n) log n) at most.
@@ -179,7 +180,7 @@ def _cut_large(rows: np.ndarray, bin_of: np.ndarray, largest: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _shuffled(n: int, random: np.uint64) -> np.ndarray:
+def _shuffled(n: int, random: np.uint64) -> NDArray[np.int64]:
     """0..n-1 in random order, int64[n]."""
     draws = np.empty(n, dtype=np.uint64)
     for i in range(n):
@@ -188,7 +189,9 @@ def _shuffled(n: int, random: np.uint64) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _squared_distances(rows: np.ndarray, i: int, centres: np.ndarray, out: np.ndarray) -> None:
+def _squared_distances(
+    rows: NDArray[np.float32], i: int, centres: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
     """Adds to out float64[t] the squared distances of row i to the centres float64[d, t]."""
     for a in range(centres.shape[0]):
         value = np.float64(rows[i, a])
@@ -198,7 +201,9 @@ def _squared_distances(rows: np.ndarray, i: int, centres: np.ndarray, out: np.nd
 
 
 @njit(nogil=True, cache=True)
-def _nearest_centres(rows: np.ndarray, centres: np.ndarray, lo: int, hi: int, out: np.ndarray) -> None:
+def _nearest_centres(
+    rows: NDArray[np.float32], centres: NDArray[np.float64], lo: int, hi: int, out: NDArray[np.int32]
+) -> None:
     """out[lo:hi] = the nearest centre of each row, the first of equally near ones. O((hi - lo) d t)."""
     distance = np.empty(centres.shape[1])
     for i in range(lo, hi):
@@ -209,7 +214,12 @@ def _nearest_centres(rows: np.ndarray, centres: np.ndarray, lo: int, hi: int, ou
 
 @njit(nogil=True, cache=True)
 def _choose_bounded(
-    rows: np.ndarray, order: np.ndarray, centres: np.ndarray, least: int, most: int, label: np.ndarray
+    rows: NDArray[np.float32],
+    order: NDArray[np.int64],
+    centres: NDArray[np.float64],
+    least: int,
+    most: int,
+    label: NDArray[np.int64],
 ) -> bool:
     """Users, in the given order, take the nearest centre that has a place; whether any label changed.
 
@@ -241,7 +251,9 @@ def _choose_bounded(
 
 
 @njit(nogil=True, cache=True)
-def _move_centres(rows: np.ndarray, label: np.ndarray, virtual: bool, centres: np.ndarray) -> None:
+def _move_centres(
+    rows: NDArray[np.float32], label: NDArray[np.int64], virtual: bool, centres: NDArray[np.float64]
+) -> None:
     """Sets each centre to the mean of its users, or to the one of them nearest to it; none is without. O(n d)."""
     n, (d, t) = len(rows), centres.shape
     count = np.zeros(t)
@@ -272,14 +284,14 @@ def _move_centres(rows: np.ndarray, label: np.ndarray, virtual: bool, centres: n
 
 @njit(nogil=True, cache=True)
 def _t_means(
-    rows: np.ndarray,
+    rows: NDArray[np.float32],
     least: int,
     most: int,
     rounds: int,
     virtual: bool,
     random: np.uint64,
-    centres: np.ndarray,
-    label: np.ndarray,
+    centres: NDArray[np.float64],
+    label: NDArray[np.int64],
 ) -> None:
     """Bounded t-means: fills label int64[n] with 0..t-1 and centres float64[d, t]. O(rounds n d t)."""
     order = _shuffled(len(rows), random)
@@ -296,17 +308,17 @@ def _t_means(
 
 @njit(nogil=True, cache=True)
 def _cluster_bins(
-    rows: np.ndarray,
-    members: np.ndarray,
-    starts: np.ndarray,
-    first_group: np.ndarray,
+    rows: NDArray[np.float32],
+    members: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    first_group: NDArray[np.int64],
     lo: int,
     hi: int,
     k: int,
     rounds: int,
     virtual: bool,
     random: np.uint64,
-    groups: np.ndarray,
+    groups: NDArray[np.int32],
 ) -> None:
     """Gathers the users of the bins lo..hi-1, members[starts[b]:starts[b + 1]], into groups from first_group[b] on."""
     for b in range(lo, hi):

@@ -29,6 +29,7 @@ from contextlib import nullcontext
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, seed64
 from kgather.udfs._shared.options import seed_number, whole
@@ -46,8 +47,14 @@ _SETTLED = 1e-3  # a pass that saves a smaller share of the loss is the last one
 
 
 def gather(
-    vectors: np.ndarray, levels: np.ndarray, *, tries: int = 10, passes: int = 8, seed: int = 0, threads: int = 1
-) -> np.ndarray:
+    vectors: NDArray[np.floating | np.integer],
+    levels: NDArray[np.integer],
+    *,
+    tries: int = 10,
+    passes: int = 8,
+    seed: int = 0,
+    threads: int = 1,
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1: at least as large as the highest level among its members.
 
     vectors: float32[n, d] (other real types are converted), one row a user, any unit (the distance is Euclidean).
@@ -81,9 +88,9 @@ def gather(
 
 
 def _pass(
-    rows: np.ndarray,
-    levels: np.ndarray,
-    groups: np.ndarray,
+    rows: NDArray[np.float32],
+    levels: NDArray[np.int64],
+    groups: NDArray[np.int32],
     tries: int,
     seed: np.uint64,
     threads: int,
@@ -113,7 +120,9 @@ def _pass(
 
 
 @njit(nogil=True, cache=True)
-def _centroids(rows: np.ndarray, groups: np.ndarray, size: np.ndarray, out: np.ndarray) -> None:
+def _centroids(
+    rows: NDArray[np.float32], groups: NDArray[np.int32], size: NDArray[np.int64], out: NDArray[np.float64]
+) -> None:
     for i in range(rows.shape[0]):
         for a in range(rows.shape[1]):
             out[groups[i], a] += rows[i, a]
@@ -123,7 +132,7 @@ def _centroids(rows: np.ndarray, groups: np.ndarray, size: np.ndarray, out: np.n
 
 
 @njit(nogil=True, cache=True)
-def _blocks(rows: np.ndarray, size: np.ndarray, seed: np.uint64, block: np.ndarray) -> None:
+def _blocks(rows: NDArray[np.float32], size: NDArray[np.int64], seed: np.uint64, block: NDArray[np.int32]) -> None:
     """Cuts the groups, given by centroids float32[g, d] and sizes, into blocks of near ones; block int32[g]."""
     n, d = rows.shape
     order = np.arange(n).astype(np.int32)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import real, seed_number, whole
@@ -33,13 +34,13 @@ def gather(
     *,
     epsilon: float,
     rating_range: float,
-    vectors: np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
     seed: int = 0,
     threads: int = 1,
-) -> np.ndarray:
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1; every group has at least k members.
 
-    The groups of `decompose`, with its arguments, cost and errors.
+    The groups of `decompose`, with its arguments (vectors: float[n, d]), cost and errors.
     """
     return decompose(
         matrix, k, epsilon=epsilon, rating_range=rating_range, vectors=vectors, seed=seed, threads=threads
@@ -52,10 +53,10 @@ def decompose(
     *,
     epsilon: float,
     rating_range: float,
-    vectors: np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
     seed: int = 0,
     threads: int = 1,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """The group of every user, int32[n], and which groups are cliques as they are, bool[g].
 
     matrix: the ratings. epsilon: how far members may differ on an item, in the unit of the ratings. rating_range:
@@ -118,7 +119,7 @@ class _Groups:
         self.of_user = np.full(n, -1, dtype=np.int32)
         self.count = 0
 
-    def add(self, users: np.ndarray, part: np.ndarray) -> None:
+    def add(self, users: NDArray[np.int64], part: NDArray[np.integer]) -> None:
         """Takes up users by the number of their part, 0, 1, 2 ..."""
         self.of_user[users] = self.count + part
         self.count += int(part.max()) + 1
@@ -128,11 +129,11 @@ def _cliques(
     matrix: RatingMatrix,
     k: int,
     limit: float,
-    sets: np.ndarray,
-    row_of: np.ndarray,
-    by_row: np.ndarray,
+    sets: NDArray[np.int32],
+    row_of: NDArray[np.int32],
+    by_row: NDArray[np.int64],
     threads: int,
-) -> np.ndarray:
+) -> NDArray[np.int64]:
     """The clique of every user, int64[n], -1 for those in none. by_row: the users by item set and row."""
     set_starts, row_starts = _starts(sets[by_row]), _starts(row_of[by_row])
     sets_by_row = np.searchsorted(row_starts, set_starts)
@@ -146,13 +147,13 @@ def _cliques(
     return clique
 
 
-def _starts(sorted_numbers: np.ndarray) -> np.ndarray:
+def _starts(sorted_numbers: NDArray[np.integer]) -> NDArray[np.int64]:
     """Where each run of equal numbers starts, and the end: int64[runs + 1]."""
     changes = np.flatnonzero(np.diff(sorted_numbers)) + 1
     return np.concatenate([[0], changes, [len(sorted_numbers)]]).astype(np.int64)
 
 
-def _add_cliques(found: _Groups, clique: np.ndarray, users: np.ndarray, k: int) -> None:
+def _add_cliques(found: _Groups, clique: NDArray[np.int64], users: NDArray[np.int64], k: int) -> None:
     """Cuts cliques (the numbers int64[n] of the users, or -1) into groups of k to 2k - 1: parts of a clique are
     cliques. Equal rows, which are next to each other, stay together as far as they can.
     """
@@ -169,8 +170,8 @@ def _add_cliques(found: _Groups, clique: np.ndarray, users: np.ndarray, k: int) 
 
 
 def _add_left_over(
-    found: _Groups, sets: np.ndarray, users: np.ndarray, rows: np.ndarray, k: int, seed: int
-) -> np.ndarray:
+    found: _Groups, sets: NDArray[np.int32], users: NDArray[np.int64], rows: NDArray[np.float32], k: int, seed: int
+) -> NDArray[np.int64]:
     """Gathers the users (ordered by item set) of each item set with at least k of them; returns the others."""
     if len(users) == 0:
         return users
@@ -182,7 +183,9 @@ def _add_left_over(
     return np.sort(users[np.repeat(sizes < k, sizes)])
 
 
-def _nearest_groups(rows: np.ndarray, groups: np.ndarray, users: np.ndarray) -> np.ndarray:
+def _nearest_groups(
+    rows: NDArray[np.float32], groups: NDArray[np.int32], users: NDArray[np.int64]
+) -> NDArray[np.int32]:
     """The group with the nearest centroid, of those that there are, for each of a few users: int32."""
     others = np.flatnonzero(groups >= 0)
     size = np.bincount(groups[others])

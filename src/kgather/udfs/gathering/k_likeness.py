@@ -12,6 +12,7 @@ of a scan is saved: the nearest rows are the same.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.options import whole
 from kgather.udfs.ratings.artifacts import CodedRows, checked_artifacts, coded_rows, distances, keep_rows, take
@@ -20,7 +21,9 @@ _BLOCK = 256  # rows whose distances are found before one of them is looked at
 _GONE = 8  # rows without users are cleared away when they are more than 1/8
 
 
-def gather(table: np.ndarray, k: int, *, categorical: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
+def gather(
+    table: NDArray[np.floating | np.integer], k: int, *, categorical: NDArray[np.bool_] | None = None, threads: int = 1
+) -> NDArray[np.int32]:
     """The class of every user, int32[n], numbered 0..g-1; all classes have k members but for leftovers.
 
     table: real numbers[n, a], one row a user, one column an artifact, NaN where not rated (counts as 0).
@@ -50,7 +53,7 @@ def record_scans(n: int, k: int) -> int:
     return sum(left - 1 for left in range(n, k - 1, -k)) if n >= 2 * k else 0
 
 
-def _classes(rows: CodedRows, k: int) -> tuple[np.ndarray, int]:
+def _classes(rows: CodedRows, k: int) -> tuple[NDArray[np.int32], int]:
     """The class of every user in the order of the rows, int32[n], and how many distances were measured."""
     placed = np.full(len(rows.order), -1, dtype=np.int32)
     scans = _gather(rows.columns.copy(), rows.totals.copy(), rows.categorical, rows.unit, rows.starts, k, placed)
@@ -70,18 +73,18 @@ def _classes(rows: CodedRows, k: int) -> tuple[np.ndarray, int]:
 
 
 @njit(nogil=True, cache=True)
-def _worse(distance: np.ndarray, row: np.ndarray, i: int, j: int) -> bool:
+def _worse(distance: NDArray[np.int16 | np.float64], row: NDArray[np.int64], i: int, j: int) -> bool:
     return distance[i] > distance[j] or (distance[i] == distance[j] and row[i] > row[j])
 
 
 @njit(nogil=True, cache=True)
-def _swap(distance: np.ndarray, row: np.ndarray, i: int, j: int) -> None:
+def _swap(distance: NDArray[np.int16 | np.float64], row: NDArray[np.int64], i: int, j: int) -> None:
     distance[i], distance[j] = distance[j], distance[i]
     row[i], row[j] = row[j], row[i]
 
 
 @njit(nogil=True, cache=True)
-def _rise(distance: np.ndarray, row: np.ndarray, at: int) -> None:
+def _rise(distance: NDArray[np.int16 | np.float64], row: NDArray[np.int64], at: int) -> None:
     """Restores the heap (the worst on top) after its last entry was set."""
     while at > 0:
         above = (at - 1) // 2
@@ -92,7 +95,7 @@ def _rise(distance: np.ndarray, row: np.ndarray, at: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _sink(distance: np.ndarray, row: np.ndarray, size: int) -> None:
+def _sink(distance: NDArray[np.int16 | np.float64], row: NDArray[np.int64], size: int) -> None:
     """Restores the heap after its top was set."""
     at = 0
     while True:
@@ -109,13 +112,13 @@ def _sink(distance: np.ndarray, row: np.ndarray, size: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _gather(
-    columns: np.ndarray,
-    totals: np.ndarray,
-    categorical: np.ndarray,
+    columns: NDArray[np.int16 | np.float64],
+    totals: NDArray[np.int16 | np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
-    starts: np.ndarray,
+    starts: NDArray[np.int64],
     k: int,
-    placed: np.ndarray,
+    placed: NDArray[np.int32],
 ) -> int:
     """Algorithms 1 and 2 up to the leftovers, which stay at -1; returns how many distances were measured.
 
@@ -182,13 +185,13 @@ def _gather(
 
 @njit(nogil=True, cache=True)
 def _place(
-    leftovers: np.ndarray,
-    members: np.ndarray,
-    categorical: np.ndarray,
+    leftovers: NDArray[np.int16 | np.float64],
+    members: NDArray[np.int16 | np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
     k: int,
-    places: np.ndarray,
-    placed: np.ndarray,
+    places: NDArray[np.int64],
+    placed: NDArray[np.int32],
 ) -> None:
     """Algorithm 3: every leftover joins the class with the least sum of distances to its members.
 

@@ -12,6 +12,7 @@ by block of records, and only in blocks that may hold the cheapest one. The reco
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.options import whole
 from kgather.udfs.ratings.artifacts import CodedRows, checked_artifacts, coded_rows, distances, keep_rows, take
@@ -20,7 +21,9 @@ _BLOCK = 256  # records whose costs are corrected together
 _GONE = 8  # rows with no record left are cleared away when they are more than 1/8
 
 
-def gather(table: np.ndarray, k: int, *, categorical: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
+def gather(
+    table: NDArray[np.floating | np.integer], k: int, *, categorical: NDArray[np.bool_] | None = None, threads: int = 1
+) -> NDArray[np.int32]:
     """The class of every user, int32[n], numbered 0..g-1; all classes have k members but for leftovers.
 
     table: real numbers[n, a], one row a user, one column an artifact, NaN where not rated (counts as 0).
@@ -50,7 +53,7 @@ def record_scans(n: int, k: int) -> int:
     return sum(left for left in range(n, n % k, -1)) if n >= k else 0
 
 
-def _classes(rows: CodedRows, k: int) -> tuple[np.ndarray, int]:
+def _classes(rows: CodedRows, k: int) -> tuple[NDArray[np.int32], int]:
     """The class of every user in the order of the rows, int32[n], and how many records were looked at."""
     placed = np.full(len(rows.order), -1, dtype=np.int32)
     classes = len(placed) // k
@@ -65,16 +68,16 @@ def _classes(rows: CodedRows, k: int) -> tuple[np.ndarray, int]:
 
 @njit(nogil=True, cache=True)
 def _start(
-    columns: np.ndarray,
-    categorical: np.ndarray,
+    columns: NDArray[np.int16 | np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
     far: float,
-    seed: np.ndarray,
+    seed: NDArray[np.int16 | np.float64],
     rows: int,
-    used: np.ndarray,
-    from_seed: np.ndarray,
-    cost: np.ndarray,
-    least: np.ndarray,
+    used: NDArray[np.int16 | np.float64],
+    from_seed: NDArray[np.int16 | np.float64],
+    cost: NDArray[np.int16 | np.float64],
+    least: NDArray[np.int16 | np.float64],
 ) -> None:
     """Distances and costs of all rows for a class that holds the seed alone.
 
@@ -95,7 +98,7 @@ def _start(
 
 
 @njit(nogil=True, cache=True)
-def _farthest(from_seed: np.ndarray, rows: int) -> int:
+def _farthest(from_seed: NDArray[np.int16 | np.float64], rows: int) -> int:
     """The first row of the largest distance."""
     best, best_block = from_seed[0], 0
     for lo in range(0, rows, _BLOCK):
@@ -113,17 +116,17 @@ def _farthest(from_seed: np.ndarray, rows: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _correct(
-    columns: np.ndarray,
-    categorical: np.ndarray,
+    columns: NDArray[np.int16 | np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
     far: float,
     lo: int,
     hi: int,
-    floor: np.ndarray,
-    top: np.ndarray,
-    known_floor: np.ndarray,
-    known_top: np.ndarray,
-    cost: np.ndarray,
+    floor: NDArray[np.int16 | np.float64],
+    top: NDArray[np.int16 | np.float64],
+    known_floor: NDArray[np.int16 | np.float64],
+    known_top: NDArray[np.int16 | np.float64],
+    cost: NDArray[np.int16 | np.float64],
 ) -> float:
     """Corrects the costs of the rows lo:hi from the known bounds of the class to its bounds now; returns the
     least.
@@ -157,15 +160,15 @@ def _correct(
 
 @njit(nogil=True, cache=True)
 def _gather(
-    columns: np.ndarray,
-    categorical: np.ndarray,
+    columns: NDArray[np.int16 | np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
     far: float,
-    starts: np.ndarray,
+    starts: NDArray[np.int64],
     k: int,
-    placed: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    placed: NDArray[np.int32],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
 ) -> int:
     """Forms the classes; leftovers stay at -1. Returns how many records were looked at.
 
@@ -267,14 +270,14 @@ def _gather(
 
 @njit(nogil=True, cache=True)
 def _place(
-    points: np.ndarray,
-    categorical: np.ndarray,
+    points: NDArray[np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
     k: int,
-    low: np.ndarray,
-    high: np.ndarray,
-    places: np.ndarray,
-    placed: np.ndarray,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    places: NDArray[np.int64],
+    placed: NDArray[np.int32],
 ) -> None:
     """Every leftover joins the class whose loss rises least; bounds and sizes follow at once.
 

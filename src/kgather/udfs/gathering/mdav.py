@@ -18,6 +18,7 @@ searches leave out most records (`_mdav_blocks`) and the groups are the same as 
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
@@ -42,7 +43,9 @@ _REBUILT = 512  # fewer are not put in new blocks
 _FAR_FROM_ONE = 200  # binary exponent from which on squares may leave the range of a double
 
 
-def gather(vectors: np.ndarray, k: int, *, leftovers: str = "nearest", threads: int = 1) -> np.ndarray:
+def gather(
+    vectors: NDArray[np.floating | np.integer], k: int, *, leftovers: str = "nearest", threads: int = 1
+) -> NDArray[np.int32]:
     """The group of every user, int32[n], numbered 0..g-1 in the order in which they are formed.
 
     vectors: real numbers[n, d], one row a user, any unit (the distance is Euclidean, computed in float64).
@@ -82,7 +85,9 @@ def gather(vectors: np.ndarray, k: int, *, leftovers: str = "nearest", threads: 
     return groups
 
 
-def gather_brute_force(vectors: np.ndarray, k: int, *, leftovers: str = "nearest") -> np.ndarray:
+def gather_brute_force(
+    vectors: NDArray[np.floating | np.integer], k: int, *, leftovers: str = "nearest"
+) -> NDArray[np.int32]:
     """The groups of `gather` by looking at every record left in every search: what tests and benchmarks compare
     with.
 
@@ -95,7 +100,9 @@ def gather_brute_force(vectors: np.ndarray, k: int, *, leftovers: str = "nearest
     return groups
 
 
-def _checked(vectors: np.ndarray, k: object, leftovers: object) -> tuple[np.ndarray, int]:
+def _checked(
+    vectors: NDArray[np.floating | np.integer], k: object, leftovers: object
+) -> tuple[NDArray[np.float64], int]:
     """A copy of the vectors as float64[n, d], of a size whose squares can be compared, and k."""
     if leftovers not in LEFTOVERS:
         msg = f"leftovers must be one of {', '.join(LEFTOVERS)}; it is {leftovers!r}."
@@ -107,12 +114,12 @@ def _checked(vectors: np.ndarray, k: object, leftovers: object) -> tuple[np.ndar
     return rows, least
 
 
-def _largest(rows: np.ndarray) -> float:
+def _largest(rows: NDArray[np.float64]) -> float:
     return float(max(rows.max(), -rows.min()))
 
 
 @njit(nogil=True, cache=True)
-def _add_up(rows: np.ndarray, records: np.ndarray, sums: np.ndarray) -> None:
+def _add_up(rows: NDArray[np.float64], records: NDArray[np.int64], sums: NDArray[np.float64]) -> None:
     """sums float64[d] = the sum of the records, added in ascending order."""
     sums[:] = 0.0
     gone = np.ones(len(rows), dtype=np.bool_)
@@ -126,7 +133,13 @@ def _add_up(rows: np.ndarray, records: np.ndarray, sums: np.ndarray) -> None:
 
 @njit(nogil=True, cache=True)
 def _assign(
-    rows: np.ndarray, r: int, ids: np.ndarray, others: int, group: int, sums: np.ndarray, groups: np.ndarray
+    rows: NDArray[np.float64],
+    r: int,
+    ids: NDArray[np.int64],
+    others: int,
+    group: int,
+    sums: NDArray[np.float64],
+    groups: NDArray[np.int32],
 ) -> None:
     """Makes record r and the records ids[:others] a group and takes them from the sums."""
     groups[r] = group
@@ -139,7 +152,7 @@ def _assign(
 
 
 @njit(nogil=True, cache=True)
-def _deal(k: int, left: int, group: int, groups: np.ndarray) -> tuple[int, int]:
+def _deal(k: int, left: int, group: int, groups: NDArray[np.int32]) -> tuple[int, int]:
     """Groups of k in the order of the records, for records left that are all equal; how many are left over."""
     members = 0
     for i in range(len(groups)):
@@ -157,18 +170,18 @@ def _deal(k: int, left: int, group: int, groups: np.ndarray) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def _form(
-    rows: np.ndarray,
+    rows: NDArray[np.float64],
     k: int,
     left: int,
     group: int,
-    sums: np.ndarray,
+    sums: NDArray[np.float64],
     shells: Blocks,
-    radius: np.ndarray,
-    centre: np.ndarray,
+    radius: NDArray[np.float64],
+    centre: NDArray[np.float64],
     leaves: Blocks,
     tree: bool,
     slack: float,
-    groups: np.ndarray,
+    groups: NDArray[np.int32],
 ) -> tuple[int, int]:
     """Forms groups until half of the `left` records are gone or fewer than 2k are left; how many are left then,
     and how many groups there are.
@@ -209,7 +222,7 @@ def _form(
 
 @njit(nogil=True, cache=True)
 def _farthest_plainly(
-    rows: np.ndarray, records: np.ndarray, left: int, scale: float, point: np.ndarray
+    rows: NDArray[np.float64], records: NDArray[np.int64], left: int, scale: float, point: NDArray[np.float64]
 ) -> tuple[int, float]:
     best, record = -1.0, -1
     for j in range(left):
@@ -223,7 +236,7 @@ def _farthest_plainly(
 
 
 @njit(nogil=True, cache=True)
-def _form_plainly(rows: np.ndarray, k: int, groups: np.ndarray) -> int:
+def _form_plainly(rows: NDArray[np.float64], k: int, groups: NDArray[np.int32]) -> int:
     """Forms groups until fewer than 2k records are left; how many groups there are."""
     left, summed, group = len(rows), len(rows), 0
     records = np.arange(left)
@@ -266,7 +279,7 @@ def _form_plainly(rows: np.ndarray, k: int, groups: np.ndarray) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _settle(rows: np.ndarray, k: int, formed: int, join: bool, groups: np.ndarray) -> None:
+def _settle(rows: NDArray[np.float64], k: int, formed: int, join: bool, groups: NDArray[np.int32]) -> None:
     """What becomes of the records without a group: one of their own, or (`join`) perhaps the nearest for each.
 
     formed: the number of groups there are, all of k members. Lengths are compared as p^2 |k x - sum of the group|^2

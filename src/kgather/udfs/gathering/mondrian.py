@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.options import whole
 from kgather.udfs._shared.reordering import swap
@@ -25,7 +26,9 @@ _PARTS_A_THREAD = 8
 _SMALLEST_PART = 4096  # smaller ones are not worth a call of their own
 
 
-def gather(table: np.ndarray, k: int, *, categorical: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
+def gather(
+    table: NDArray[np.floating | np.integer], k: int, *, categorical: NDArray[np.bool_] | None = None, threads: int = 1
+) -> NDArray[np.int32]:
     """The class of every user, int32[n], numbered 0..g-1; every class has at least k members.
 
     table: real numbers[n, a], one row a user, one column an artifact, NaN where not rated (counts as 0).
@@ -61,7 +64,13 @@ def gather(table: np.ndarray, k: int, *, categorical: np.ndarray | None = None, 
 
 @njit(nogil=True, cache=True)
 def _spans(
-    rows: np.ndarray, lo: int, hi: int, width: np.ndarray, closed: np.ndarray, low: np.ndarray, high: np.ndarray
+    rows: NDArray[np.float64],
+    lo: int,
+    hi: int,
+    width: NDArray[np.float64],
+    closed: NDArray[np.bool_],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
 ) -> None:
     """low = minus the part's range in each column, divided by the whole table's; 1 for closed columns.
 
@@ -82,7 +91,13 @@ def _spans(
 
 @njit(nogil=True, cache=True)
 def _choose_cut(
-    rows: np.ndarray, lo: int, hi: int, k: int, span: np.ndarray, closed: np.ndarray, spare: np.ndarray
+    rows: NDArray[np.float64],
+    lo: int,
+    hi: int,
+    k: int,
+    span: NDArray[np.float64],
+    closed: NDArray[np.bool_],
+    spare: NDArray[np.float64],
 ) -> tuple[int, float, bool]:
     """The column, the value, and whether the value itself stays on the lower side; column -1: no cut.
 
@@ -112,14 +127,14 @@ def _choose_cut(
 
 @njit(nogil=True, cache=True)
 def _split(
-    rows: np.ndarray,
-    order: np.ndarray,
+    rows: NDArray[np.float64],
+    order: NDArray[np.int32],
     lo: int,
     hi: int,
     k: int,
-    width: np.ndarray,
+    width: NDArray[np.float64],
     enough: int,
-    starts: np.ndarray,
+    starts: NDArray[np.bool_],
 ) -> None:
     """Cuts the rows lo:hi down to classes, or to parts of at most `enough` users, and marks where each starts.
 

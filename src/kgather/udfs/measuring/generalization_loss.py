@@ -5,11 +5,14 @@ where not rated counts as 0. Where no member rated the artifact the cell stays b
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 
 
-def class_ranges(table: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def class_ranges(
+    table: NDArray[np.floating | np.integer], groups: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The bounds of every class as float64[g, a] twice, NaN where the cell is blank.
 
     table: real numbers[n, a], NaN where not rated. groups: int[n], numbered 0..g-1. The bounds are always
@@ -33,30 +36,39 @@ def class_ranges(table: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.
     return low, high
 
 
-def equivalence_classes(low: np.ndarray, high: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def equivalence_classes(
+    low: NDArray[np.float64], high: NDArray[np.float64], groups: NDArray[np.integer]
+) -> NDArray[np.int32]:
     """The equivalence class of every user, int32[n]: groups that show the same in all columns are one.
 
-    low and high as from `class_ranges`, or wider ones from a hierarchy. O(n + a g log g).
+    low and high as from `class_ranges`, float64[g, a], or wider ones from a hierarchy. groups: int[n], numbered 0..g-1.
+    O(n + a g log g).
     """
     shown = np.concatenate([np.isnan(low), np.nan_to_num(low), np.nan_to_num(high)], axis=1)
     return np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1)[groups].astype(np.int32)
 
 
-def discernibility(classes: np.ndarray) -> int:
+def discernibility(classes: NDArray[np.integer]) -> int:
     """DM, equation 1: the sum of the squared sizes of the classes; classes int[n]."""
     return int((np.unique(classes, return_counts=True)[1].astype(np.int64) ** 2).sum())
 
 
-def average_class_size(classes: np.ndarray, k: int) -> float:
+def average_class_size(classes: NDArray[np.integer], k: int) -> float:
     """C_AVG, equation 2: the mean size of the classes divided by k; classes int[n]."""
     return len(classes) / (len(np.unique(classes)) * k)
 
 
-def information_loss(low: np.ndarray, high: np.ndarray, groups: np.ndarray, width: float | np.ndarray) -> float:
+def information_loss(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    groups: NDArray[np.integer],
+    width: float | NDArray[np.floating | np.integer],
+) -> float:
     """GenILoss, equation 3: the mean over all cells of the range shown divided by the domain's width.
 
-    low and high as from `class_ranges`; a blank cell loses nothing. width: of the domain of ratings (5 for
-    ratings up to 5, not rated being 0), or one number for each column; a column of width 0 loses nothing.
+    low and high as from `class_ranges`, float64[g, a]; a blank cell loses nothing. groups: int[n]. width: of the domain
+    of ratings (5 for ratings up to 5, not rated being 0), or one number for each column, float[a]; a column of width 0
+    loses nothing.
     """
     width = np.broadcast_to(np.asarray(width, dtype=np.float64), low.shape[1:])
     loss = np.nan_to_num(high - low) / np.where(width > 0, width, 1.0)

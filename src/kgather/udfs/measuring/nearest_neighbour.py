@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
@@ -24,13 +25,13 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 
 def predict(
     matrix: RatingMatrix,
-    rows: np.ndarray,
-    items: np.ndarray,
+    rows: NDArray[np.integer],
+    items: NDArray[np.integer],
     *,
-    weights: np.ndarray | None = None,
+    weights: NDArray[np.integer] | None = None,
     neighbours: int = 30,
     threads: int = 1,
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """What the rows would rate the items, float64[t], not clipped to any scale.
 
     matrix: the ratings to learn from. rows, items: int[t], codes of the matrix. weights: int[n_users], how many users a
@@ -63,7 +64,7 @@ def predict(
     found = np.empty(len(rows))
     kernel = partial(
         _predict, matrix.indptr, matrix.items, centred, means, norms, by_item, raters, ratings, item_means, counts,
-        asked, items[order], neighbours, found,
+        asked, items[order].astype(np.int64, copy=False), neighbours, found,
     )  # fmt: skip
     if threads == 1:
         run(kernel, [(0, matrix.n_users)], None)
@@ -76,7 +77,9 @@ def predict(
 
 
 @njit(nogil=True, cache=True)
-def _centre(indptr: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centre(
+    indptr: NDArray[np.int64], values: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Each row's mean, the length of the centred row, and the centred ratings, float64."""
     n = len(indptr) - 1
     means, norms = np.zeros(n), np.zeros(n)
@@ -98,7 +101,9 @@ def _centre(indptr: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @njit(nogil=True, cache=True)
-def _item_means(indptr: np.ndarray, raters: np.ndarray, ratings: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _item_means(
+    indptr: NDArray[np.int64], raters: NDArray[np.int32], ratings: NDArray[np.float32], weights: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """The mean of each item over users, float64[m], NaN where there is none."""
     means = np.full(len(indptr) - 1, np.nan)
     for i in range(len(means)):
@@ -113,20 +118,20 @@ def _item_means(indptr: np.ndarray, raters: np.ndarray, ratings: np.ndarray, wei
 
 @njit(nogil=True, cache=True)
 def _predict(
-    indptr: np.ndarray,
-    row_items: np.ndarray,
-    centred: np.ndarray,
-    means: np.ndarray,
-    norms: np.ndarray,
-    by_item: np.ndarray,
-    raters: np.ndarray,
-    ratings: np.ndarray,
-    item_means: np.ndarray,
-    weights: np.ndarray,
-    asked: np.ndarray,
-    items: np.ndarray,
+    indptr: NDArray[np.int64],
+    row_items: NDArray[np.int32],
+    centred: NDArray[np.float64],
+    means: NDArray[np.float64],
+    norms: NDArray[np.float64],
+    by_item: NDArray[np.int64],
+    raters: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    item_means: NDArray[np.float64],
+    weights: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    items: NDArray[np.int64],
     neighbours: int,
-    found: np.ndarray,
+    found: NDArray[np.float64],
     lo: int,
     hi: int,
 ) -> None:
@@ -162,11 +167,11 @@ def _of_neighbours(
     u: int,
     start: int,
     end: int,
-    raters: np.ndarray,
-    ratings: np.ndarray,
-    similarity: np.ndarray,
-    means: np.ndarray,
-    weights: np.ndarray,
+    raters: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    similarity: NDArray[np.float64],
+    means: NDArray[np.float64],
+    weights: NDArray[np.int64],
     neighbours: int,
 ) -> float:
     """The prediction from the raters of one item, the most similar first; NaN where none is similar."""

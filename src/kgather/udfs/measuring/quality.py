@@ -1,11 +1,14 @@
 """How close the members of the groups are (X. Chen's thesis, section 4.2.1)."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 
 
-def _within(vectors: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _within(
+    vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sum of squared distances to the centroid, float64[g], and the size, int64[g], of every group."""
     vectors = np.asarray(vectors)
     groups = np.asarray(groups)
@@ -25,7 +28,7 @@ def _within(vectors: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.nda
     return squares, size
 
 
-def sse(vectors: np.ndarray, groups: np.ndarray) -> float:
+def sse(vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer]) -> float:
     """The sum over users of the squared distance to their group's centroid.
 
     vectors float[n, d], groups int[n] (any numbers). O(n (d + log n)).
@@ -34,10 +37,12 @@ def sse(vectors: np.ndarray, groups: np.ndarray) -> float:
     return float(_within(vectors, groups)[0].sum())
 
 
-def armse(vectors: np.ndarray, groups: np.ndarray) -> float:
-    """The mean over groups of the root mean square distance of a member to the centroid (ARMSE).
+def armse(vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer]) -> float:
+    """The mean over groups of the root mean square distance of a member to the centroid (ARMSE), in the unit of the
+    vectors.
 
-    Every group counts once, whatever its size. Arguments, cost and errors as in `sse`.
+    vectors float[n, d], groups int[n]. Every group counts once, whatever its size. Arguments, cost and errors as in
+    `sse`.
     """
     squares, size = _within(vectors, groups)
     return float(np.sqrt(squares / size).mean())

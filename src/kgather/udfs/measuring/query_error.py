@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import keyed, seed64
@@ -27,7 +28,7 @@ _QUERIES_A_TASK = 64
 _ONE = np.uint64(1)
 
 
-def domain_of(table: np.ndarray) -> np.ndarray:
+def domain_of(table: NDArray[np.floating | np.integer]) -> NDArray[np.float64]:
     """The values that conditions can ask for, float64[v] ascending: those of the table, at most 64 of them.
 
     table: real numbers[n, a], NaN where not rated. Of more than 64 different values, as a scale without steps has, 64
@@ -44,11 +45,13 @@ def domain_of(table: np.ndarray) -> np.ndarray:
     return values if len(values) <= _MOST_VALUES else np.linspace(values[0], values[-1], _MOST_VALUES)
 
 
-def masks_of_ranges(low: np.ndarray, high: np.ndarray, domain: np.ndarray) -> np.ndarray:
+def masks_of_ranges(
+    low: NDArray[np.floating | np.integer], high: NDArray[np.floating | np.integer], domain: NDArray[np.float64]
+) -> NDArray[np.uint64]:
     """Which values of the domain lie in each range, one bit each, uint64 of the shape of `low`.
 
-    low, high: real numbers, NaN where nothing is shown (no bit). A range that lies between two values of the domain, as
-    a mean does, stands for the nearest. O(n a log v).
+    low, high: real numbers[n, a], NaN where nothing is shown (no bit). domain: float64[v], from `domain_of`. A range
+    that lies between two values of the domain, as a mean does, stands for the nearest. O(n a log v).
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     between = (domain[1:] + domain[:-1]) / 2
@@ -68,10 +71,13 @@ def masks_of_ranges(low: np.ndarray, high: np.ndarray, domain: np.ndarray) -> np
     return np.where(shown, masks, np.uint64(0)).astype(np.uint64)
 
 
-def masks_of_sets(table: np.ndarray, groups: np.ndarray, domain: np.ndarray) -> np.ndarray:
+def masks_of_sets(
+    table: NDArray[np.floating | np.integer], groups: NDArray[np.integer], domain: NDArray[np.float64]
+) -> NDArray[np.uint64]:
     """What generalization to sets shows: for each user the values of all members of the group, uint64[n, a].
 
-    table: real numbers[n, a], NaN where not rated. groups: int[n], numbered from 0. O(n a log v).
+    table: real numbers[n, a], NaN where not rated. groups: int[n], numbered from 0. domain: float64[v], from
+    `domain_of`. O(n a log v).
     """
     own = masks_of_ranges(table, table, domain)
     shown = np.zeros((int(groups.max(initial=-1)) + 1, own.shape[1]), dtype=np.uint64)
@@ -80,25 +86,26 @@ def masks_of_sets(table: np.ndarray, groups: np.ndarray, domain: np.ndarray) -> 
 
 
 def query_errors(
-    truth: np.ndarray,
-    shown: np.ndarray,
-    target: np.ndarray,
-    domain: np.ndarray,
+    truth: NDArray[np.uint64],
+    shown: NDArray[np.uint64],
+    target: NDArray[np.floating | np.integer],
+    domain: NDArray[np.float64],
     *,
     attributes: int = 1,
     width: float = 0,
     conjunction: bool = False,
     queries: int = 1000,
     seed: int = 0,
-    shown_target: np.ndarray | None = None,
+    shown_target: NDArray[np.floating | np.integer] | None = None,
     threads: int = 1,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The relative errors of counts and of averages, float64[queries] each, NaN where a query has no answer.
 
-    truth, shown: uint64[n, a] as from `masks_of_ranges` or `masks_of_sets`; truth has at most one bit a cell. target:
-    real numbers[n], what is averaged (a personal attribute, a rating), NaN where it is not known; shown_target: what
-    the release shows of it, where that is something else. attributes: how many artifacts a query asks for. width: of
-    the range of ratings asked for, in the unit of the ratings (0: one value). conjunction: AND instead of OR.
+    truth, shown: uint64[n, a] as from `masks_of_ranges` or `masks_of_sets`; truth has at most one bit a cell. domain:
+    float64[v], that of the masks. target: real numbers[n], what is averaged (a personal attribute, a rating), NaN where
+    it is not known; shown_target: what the release shows of it, where that is something else. attributes: how many
+    artifacts a query asks for. width: of the range of ratings asked for, in the unit of the ratings (0: one value).
+    conjunction: AND instead of OR.
 
     O(queries n attributes) in `threads` threads, the result being the same for any number.
     Raises InputError where the shapes do not fit or a number is out of its range.
@@ -132,7 +139,7 @@ def query_errors(
     return counts, averages
 
 
-def _conditions(domain: np.ndarray, width: float) -> tuple[np.ndarray, np.uint64]:
+def _conditions(domain: NDArray[np.float64], width: float) -> tuple[NDArray[np.uint64], np.uint64]:
     """The values that fulfil a condition, by the value it starts from, uint64[v], and the values that leave room.
 
     A range that would reach beyond the highest value is moved down, so that all are equally wide.
@@ -152,17 +159,17 @@ def _conditions(domain: np.ndarray, width: float) -> tuple[np.ndarray, np.uint64
 
 @njit(nogil=True, cache=True)
 def _ask(
-    truth: np.ndarray,
-    shown: np.ndarray,
-    target: np.ndarray,
-    inferred: np.ndarray,
-    present: np.ndarray,
-    conditions: np.ndarray,
+    truth: NDArray[np.uint64],
+    shown: NDArray[np.uint64],
+    target: NDArray[np.float64],
+    inferred: NDArray[np.float64],
+    present: NDArray[np.uint64],
+    conditions: NDArray[np.uint64],
     attributes: int,
     conjunction: bool,
     seed: np.uint64,
-    counts: np.ndarray,
-    averages: np.ndarray,
+    counts: NDArray[np.float64],
+    averages: NDArray[np.float64],
     lo: int,
     hi: int,
 ) -> None:
@@ -220,7 +227,7 @@ def _ask(
 
 
 @njit(nogil=True, cache=True)
-def _rater_of_all(truth: np.ndarray, order: np.ndarray, attributes: int, start: int) -> int:
+def _rater_of_all(truth: NDArray[np.uint64], order: NDArray[np.int64], attributes: int, start: int) -> int:
     """The first user from `start` on, around, who rated all of the chosen artifacts; -1 if there is none."""
     n = truth.shape[0]
     for step in range(n):

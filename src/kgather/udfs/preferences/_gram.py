@@ -16,6 +16,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 LANES = 8  # float32 in a vector register; the compiler cuts it in pieces where registers are shorter
 _FLUSH = 2048  # float32 sums take in at most that many terms before they are added to float64 ones
@@ -31,12 +32,12 @@ def width_of(rank: int) -> int:
     return -(-(rank + 1) // LANES) * LANES
 
 
-def factors_of(design: np.ndarray, rows: int, rank: int) -> np.ndarray:
+def factors_of(design: NDArray[np.float32], rows: int, rank: int) -> NDArray[np.float32]:
     """The factors in a flat design, float32[rows, rank]."""
     return np.ascontiguousarray(design.reshape(rows + 1, -1)[:rows, 1 : rank + 1])
 
 
-def new_design(rows: int, rank: int) -> np.ndarray:
+def new_design(rows: int, rank: int) -> NDArray[np.float32]:
     """A flat design, float32[(rows + 1) * width], with all factors zero."""
     design = np.zeros((rows + 1, width_of(rank)), dtype=np.float32)
     design[:rows, 0] = 1.0
@@ -115,15 +116,15 @@ def _outer_function(module: Any, columns: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def add_rows(
-    gram: np.ndarray,
-    design: np.ndarray,
-    level: np.ndarray,
-    rows: np.ndarray,
-    values: np.ndarray,
+    gram: NDArray[np.float32],
+    design: NDArray[np.float32],
+    level: NDArray[np.float32],
+    rows: NDArray[np.int32],
+    values: NDArray[np.float32],
     lo: int,
     hi: int,
     sign: float,
-    out: np.ndarray,
+    out: NDArray[np.float64],
     tag: tuple[np.int8, ...],
 ) -> None:
     """out += sign * sum over entries lo..hi of (x x' and, in the last row, (value - level) x).
@@ -168,7 +169,7 @@ def add_rows(
 
 
 @njit(nogil=True, cache=True)
-def solve_ridge(system: np.ndarray, first_penalty: float, penalty: float) -> None:
+def solve_ridge(system: NDArray[np.float64], first_penalty: float, penalty: float) -> None:
     """Solves (A + diag(first_penalty, penalty, ...)) x = b; x replaces b.
 
     system float64[c + 1, c]: the lower triangle of A in its first c rows, overwritten by the Cholesky

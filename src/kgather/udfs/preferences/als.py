@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, seed64
 from kgather.udfs._shared.options import flag, real, whole
@@ -331,7 +332,7 @@ class _Work:
 
 
 @njit(nogil=True, cache=True)
-def _mean_and_deviation(values: np.ndarray) -> tuple[float, float]:
+def _mean_and_deviation(values: NDArray[np.float32]) -> tuple[float, float]:
     mean = 0.0
     for value in values:
         mean += value
@@ -343,7 +344,7 @@ def _mean_and_deviation(values: np.ndarray) -> tuple[float, float]:
 
 
 @njit(nogil=True, cache=True)
-def _sample_indptr(indptr: np.ndarray, share: float, seed: np.uint64) -> np.ndarray:
+def _sample_indptr(indptr: NDArray[np.int64], share: float, seed: np.uint64) -> NDArray[np.int64]:
     limit = np.uint64(share * 18446744073709549568.0)
     out = np.zeros_like(indptr)
     for u in range(len(indptr) - 1):
@@ -355,12 +356,12 @@ def _sample_indptr(indptr: np.ndarray, share: float, seed: np.uint64) -> np.ndar
 
 @njit(nogil=True, cache=True)
 def _copy_rows(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    out_indptr: np.ndarray,
-    out_items: np.ndarray,
-    out_values: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    out_indptr: NDArray[np.int64],
+    out_items: NDArray[np.int32],
+    out_values: NDArray[np.float32],
 ) -> None:
     for u in range(len(indptr) - 1):
         for j in range(out_indptr[u + 1] - out_indptr[u]):
@@ -370,15 +371,15 @@ def _copy_rows(
 
 @njit(nogil=True, cache=True)
 def _fill_tiles(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
     first: int,
     last: int,
     size: int,
-    tile_indptr: np.ndarray,
-    tile_users: np.ndarray,
-    tile_values: np.ndarray,
+    tile_indptr: NDArray[np.int64],
+    tile_users: NDArray[np.int32],
+    tile_values: NDArray[np.float32],
 ) -> None:
     """Counting sort of the ratings of each block of `size` users by item; a block fills its own stretch."""
     m = tile_indptr.shape[1] - 1
@@ -403,13 +404,13 @@ def _fill_tiles(
 
 @njit(nogil=True, cache=True)
 def _finish(
-    system: np.ndarray,
+    system: NDArray[np.float64],
     count: int,
     penalty: tuple[float, float, float, float],
     row: int,
     middle: float,
-    design: np.ndarray,
-    level: np.ndarray,
+    design: NDArray[np.float32],
+    level: NDArray[np.float32],
 ) -> None:
     """Solves the row's regression, writes its level (relative to `middle`) and factors, and clears the
     system.
@@ -434,17 +435,17 @@ def _finish(
 def _solve_users(
     lo: int,
     hi: int,
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    held_indptr: np.ndarray,
-    held_items: np.ndarray,
-    held_values: np.ndarray,
-    item_design: np.ndarray,
-    item_level: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    held_indptr: NDArray[np.int64],
+    held_items: NDArray[np.int32],
+    held_values: NDArray[np.float32],
+    item_design: NDArray[np.float32],
+    item_level: NDArray[np.float32],
     penalty: tuple[float, float, float, float],
-    user_design: np.ndarray,
-    user_level: np.ndarray,
+    user_design: NDArray[np.float32],
+    user_level: NDArray[np.float32],
     tag: tuple[np.int8, ...],
 ) -> None:
     columns = len(tag)
@@ -464,23 +465,23 @@ def _solve_users(
 def _solve_items(
     lo: int,
     hi: int,
-    tile_indptr: np.ndarray,
-    users: np.ndarray,
-    values: np.ndarray,
-    held_indptr: np.ndarray,
-    held_users: np.ndarray,
-    held_values: np.ndarray,
-    user_design: np.ndarray,
-    user_level: np.ndarray,
+    tile_indptr: NDArray[np.int64],
+    users: NDArray[np.int32],
+    values: NDArray[np.float32],
+    held_indptr: NDArray[np.int64],
+    held_users: NDArray[np.int32],
+    held_values: NDArray[np.float32],
+    user_design: NDArray[np.float32],
+    user_level: NDArray[np.float32],
     mean: float,
-    lengths: np.ndarray,
+    lengths: NDArray[np.float32],
     square: float,
-    item_counts: np.ndarray,
+    item_counts: NDArray[np.int64],
     penalty: tuple[float, float, float, float],
     influence: float,
     spread: float,
-    item_design: np.ndarray,
-    item_level: np.ndarray,
+    item_design: NDArray[np.float32],
+    item_level: NDArray[np.float32],
     tag: tuple[np.int8, ...],
 ) -> None:
     columns = len(tag)
@@ -531,14 +532,14 @@ def _solve_items(
 
 @njit(nogil=True, cache=True)
 def _move(
-    users: np.ndarray,
-    values: np.ndarray,
+    users: NDArray[np.int32],
+    values: NDArray[np.float32],
     influence: float,
-    weights: np.ndarray,
-    user_level: np.ndarray,
-    lengths: np.ndarray,
+    weights: NDArray[np.float64],
+    user_level: NDArray[np.float32],
+    lengths: NDArray[np.float32],
     mean: float,
-    moved: np.ndarray,
+    moved: NDArray[np.float32],
 ) -> None:
     """The ratings of an item, each moved near enough to its user's mean; moved float32[>= len(values)]."""
     for j in range(len(values)):
@@ -555,13 +556,13 @@ def _factor_penalty(penalty: tuple[float, float, float, float], count: int) -> f
 
 @njit(nogil=True, cache=True)
 def _squared_error(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    user_design: np.ndarray,
-    user_level: np.ndarray,
-    item_design: np.ndarray,
-    item_level: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    user_design: NDArray[np.float32],
+    user_level: NDArray[np.float32],
+    item_design: NDArray[np.float32],
+    item_level: NDArray[np.float32],
     low: float,
     high: float,
     columns: int,
@@ -583,17 +584,17 @@ def _squared_error(
 def _count_gaps(
     first: int,
     last: int,
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    user_design: np.ndarray,
-    user_level: np.ndarray,
-    item_design: np.ndarray,
-    item_level: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    user_design: NDArray[np.float32],
+    user_level: NDArray[np.float32],
+    item_design: NDArray[np.float32],
+    item_level: NDArray[np.float32],
     low: float,
     high: float,
     spread: float,
-    counts: np.ndarray,
+    counts: NDArray[np.int64],
     columns: int,
 ) -> None:
     """Counts ratings by how far they lie above what is predicted, from -spread to spread, int64[_BINS]."""

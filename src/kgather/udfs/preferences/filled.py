@@ -7,6 +7,7 @@ standardised, so that items on which ratings hardly differ count as much as the 
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import real
@@ -16,7 +17,7 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 _LARGEST = float(np.finfo(np.float32).max)  # of a rating, so also of what is put beside ratings
 
 
-def filled_ratings(matrix: RatingMatrix, *, fill: float | Preferences) -> np.ndarray:
+def filled_ratings(matrix: RatingMatrix, *, fill: float | Preferences) -> NDArray[np.float64]:
     """Every user's rating of every item, float64[n, m], in the unit of the ratings.
 
     fill: what stands where there is no rating: a number (the paper takes the middle of the scale), or the
@@ -50,7 +51,7 @@ def filled_ratings(matrix: RatingMatrix, *, fill: float | Preferences) -> np.nda
     return values
 
 
-def filled_scores(matrix: RatingMatrix, *, fill: float | Preferences) -> np.ndarray:
+def filled_scores(matrix: RatingMatrix, *, fill: float | Preferences) -> NDArray[np.float64]:
     """The filled ratings as z-scores, float64[n, m]: every item has mean 0 and population standard deviation 1.
 
     An item for which all users have the same value gets exactly 0 throughout. Arguments, errors and time as in
@@ -73,11 +74,11 @@ def filled_scores(matrix: RatingMatrix, *, fill: float | Preferences) -> np.ndar
 
 @njit(nogil=True, cache=True)
 def _predict(
-    user_level: np.ndarray,
-    user_factors: np.ndarray,
-    item_level: np.ndarray,
-    item_factors: np.ndarray,
-    values: np.ndarray,
+    user_level: NDArray[np.float64],
+    user_factors: NDArray[np.float64],
+    item_level: NDArray[np.float64],
+    item_factors: NDArray[np.float64],
+    values: NDArray[np.float64],
 ) -> None:
     """values float64[n, m] = the predictions; all float64."""
     for u in range(values.shape[0]):
@@ -89,7 +90,9 @@ def _predict(
 
 
 @njit(nogil=True, cache=True)
-def _put(indptr: np.ndarray, items: np.ndarray, ratings: np.ndarray, values: np.ndarray) -> None:
+def _put(
+    indptr: NDArray[np.int64], items: NDArray[np.int32], ratings: NDArray[np.float32], values: NDArray[np.float64]
+) -> None:
     """Writes the ratings over what fills the cells."""
     for u in range(len(indptr) - 1):
         for j in range(indptr[u], indptr[u + 1]):

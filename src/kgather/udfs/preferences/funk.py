@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import seed64
@@ -62,20 +63,26 @@ class _Entries:
     """Ratings in the order of visits: users uint32[nnz], items uint32[nnz], values float32[nnz], and what is left
     of the values (float32[nnz], changed as factors are learnt)."""
 
-    users: np.ndarray
-    items: np.ndarray
-    values: np.ndarray
-    left: np.ndarray
+    users: NDArray[np.uint32]
+    items: NDArray[np.uint32]
+    values: NDArray[np.float32]
+    left: NDArray[np.float32]
 
     @classmethod
-    def of(cls, matrix: RatingMatrix, order: np.ndarray, user_level: np.ndarray, item_level: np.ndarray) -> "_Entries":
+    def of(
+        cls,
+        matrix: RatingMatrix,
+        order: NDArray[np.int64],
+        user_level: NDArray[np.float32],
+        item_level: NDArray[np.float32],
+    ) -> "_Entries":
         # unsigned codes spare the kernels the test for negative ones
         users = rows_of(matrix.indptr, order).astype(np.uint32)
         items, values = matrix.items[order].astype(np.uint32), matrix.values[order]
         return cls(users, items, values, values - user_level[users] - item_level[items])
 
 
-def visiting_order(nnz: int, seed: int) -> np.ndarray:
+def visiting_order(nnz: int, seed: int) -> NDArray[np.int64]:
     """The order, int64[nnz], in which gradient descent visits the entries of a matrix."""
     return np.random.default_rng(seed64(seed)).permutation(nnz)
 
@@ -144,7 +151,7 @@ def learn_funk(
     return Preferences(user_level, user_factors, item_level, item_factors, tuple(rmse))
 
 
-def _rmse(held: _Entries, p: np.ndarray, q: np.ndarray, scale: tuple[float, float] | None) -> float:
+def _rmse(held: _Entries, p: NDArray[np.float32], q: NDArray[np.float32], scale: tuple[float, float] | None) -> float:
     """Root mean square error of what the levels, the factors before (values - left) and this one predict."""
     error = held.left - p[held.users] * q[held.items]
     if scale is not None:
@@ -154,11 +161,11 @@ def _rmse(held: _Entries, p: np.ndarray, q: np.ndarray, scale: tuple[float, floa
 
 @njit(nogil=True, cache=True)
 def _learn_factor(
-    users: np.ndarray,
-    items: np.ndarray,
-    left: np.ndarray,
-    p: np.ndarray,
-    q: np.ndarray,
+    users: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    left: NDArray[np.float32],
+    p: NDArray[np.float32],
+    q: NDArray[np.float32],
     rate: np.float32,
     regularization: np.float32,
     epochs: int,
@@ -179,19 +186,25 @@ def _learn_factor(
 
 
 @njit(nogil=True, cache=True)
-def _subtract_factor(users: np.ndarray, items: np.ndarray, p: np.ndarray, q: np.ndarray, left: np.ndarray) -> None:
+def _subtract_factor(
+    users: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    p: NDArray[np.float32],
+    q: NDArray[np.float32],
+    left: NDArray[np.float32],
+) -> None:
     for j in range(len(users)):
         left[j] -= p[users[j]] * q[items[j]]
 
 
 @njit(nogil=True, cache=True)
 def _levels(
-    users: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
+    users: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    values: NDArray[np.float32],
     damping: float,
-    user_level: np.ndarray,
-    item_level: np.ndarray,
+    user_level: NDArray[np.float32],
+    item_level: NDArray[np.float32],
 ) -> None:
     """Damped means of users and items by turns, both in place; the mean of all ratings goes to the items."""
     n, m = len(user_level), len(item_level)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs.preferences.model import Preferences
@@ -9,7 +10,7 @@ from kgather.udfs.preferences.model import Preferences
 _PIVOT = 1e-12  # a pivot below this share of the largest variance is rounding, not a direction
 
 
-def comparison_vectors(preferences: Preferences, metric: str = "prediction") -> np.ndarray:
+def comparison_vectors(preferences: Preferences, metric: str = "prediction") -> NDArray[np.float32]:
     """One vector a user, float32[n, d].
 
     "preference": the user factors as they are (X. Chen's thesis), d = r. "prediction": d = r + 1, and the
@@ -28,7 +29,9 @@ def comparison_vectors(preferences: Preferences, metric: str = "prediction") -> 
 
 
 @njit(nogil=True, cache=True)
-def _prediction_vectors(level: np.ndarray, user_factors: np.ndarray, item_factors: np.ndarray) -> np.ndarray:
+def _prediction_vectors(
+    level: NDArray[np.float32], user_factors: NDArray[np.float32], item_factors: NDArray[np.float32]
+) -> NDArray[np.float32]:
     n, r = user_factors.shape
     m = item_factors.shape[0]
     mean = np.zeros(r)
@@ -62,7 +65,7 @@ def _prediction_vectors(level: np.ndarray, user_factors: np.ndarray, item_factor
 
 
 @njit(nogil=True, cache=True)
-def _semidefinite_root(c: np.ndarray) -> None:
+def _semidefinite_root(c: NDArray[np.float64]) -> None:
     """Replaces the lower triangle of a positive semidefinite float64[r, r] by L with L L' = c, in place.
 
     Cholesky by columns; a pivot that is only rounding leaves its column zero.

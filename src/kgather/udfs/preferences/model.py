@@ -6,9 +6,11 @@ in the unit of the ratings and not clipped to their scale; the mean of all ratin
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.arrow_columns import codes, lists, numbers, texts, vectors
@@ -34,10 +36,10 @@ class Preferences:
     ALS, a factor of Funk's SVD), in the unit of the ratings; empty if none were held out.
     """
 
-    user_level: np.ndarray
-    user_factors: np.ndarray
-    item_level: np.ndarray
-    item_factors: np.ndarray
+    user_level: NDArray[np.float32]
+    user_factors: NDArray[np.float32]
+    item_level: NDArray[np.float32]
+    item_factors: NDArray[np.float32]
     held_out_rmse: tuple[float, ...] = ()
 
     @property
@@ -76,7 +78,7 @@ def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     if not np.isin(side, ("user", "item")).all():
         msg = "the column 'side' of the preferences must be 'user' or 'item'."
         raise InputError(msg)
-    parts: list[np.ndarray] = []
+    parts: list[NDArray[np.float32]] = []
     for name in ("user", "item"):
         rows = np.flatnonzero(side == name)
         order = rows[_order(code[rows], name)]
@@ -84,7 +86,7 @@ def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     return Preferences(parts[0], parts[1], parts[2], parts[3])
 
 
-def _order(code: np.ndarray, side: str) -> np.ndarray:
+def _order(code: NDArray[np.int64], side: str) -> NDArray[np.int64]:
     """The places of the codes 0, 1, 2 ..."""
     count = len(code)
     order = np.argsort(code, kind="stable")
@@ -96,10 +98,10 @@ def _order(code: np.ndarray, side: str) -> np.ndarray:
 
 def _read(
     batches: pa.Table | Iterable[pa.RecordBatch],
-    readers: dict[str, Callable[[pa.Array, str], np.ndarray]],
-) -> list[np.ndarray]:
+    readers: dict[str, Callable[[pa.Array, str], NDArray[Any]]],
+) -> list[NDArray[Any]]:
     """The named columns of all batches, each read by its reader."""
-    pieces: dict[str, list[np.ndarray]] = {name: [] for name in readers}
+    pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in readers}
     for batch in batches.to_batches() if isinstance(batches, pa.Table) else batches:
         if batch.num_rows == 0:
             continue

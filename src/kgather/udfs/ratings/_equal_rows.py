@@ -2,12 +2,13 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 
-def equal_rows(matrix: RatingMatrix) -> tuple[np.ndarray, np.ndarray]:
+def equal_rows(matrix: RatingMatrix) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The item set and the row of every user, int32[n] each, numbered in the order of their first users.
 
     Users with the same number have rated the same items, or the same items the same: the rows are compared, the
@@ -23,7 +24,13 @@ def equal_rows(matrix: RatingMatrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(nogil=True, cache=True)
-def _number(indptr: np.ndarray, items: np.ndarray, bits: np.ndarray, with_ratings: bool, out: np.ndarray) -> None:
+def _number(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    bits: NDArray[np.uint32],
+    with_ratings: bool,
+    out: NDArray[np.int32],
+) -> None:
     """A hash table with open addressing, at most half full; it holds the first user of each number."""
     n = len(indptr) - 1
     size = 2

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
@@ -29,12 +30,14 @@ class Artifacts:
     Categorical columns hold dense codes 0..m-1 in the order of the numbers given, not rated last.
     """
 
-    values: np.ndarray
-    categorical: np.ndarray
+    values: NDArray[np.float64]
+    categorical: NDArray[np.bool_]
     k: int
 
 
-def checked_artifacts(table: np.ndarray, k: object, categorical: np.ndarray | None = None) -> Artifacts:
+def checked_artifacts(
+    table: NDArray[np.floating | np.integer], k: object, categorical: NDArray[np.bool_] | None = None
+) -> Artifacts:
     """The table with its columns coded; the table given is left alone.
 
     table: real numbers[n, a], NaN where not rated. categorical: bool[a], the columns whose numbers are codes
@@ -85,13 +88,13 @@ class CodedRows:
     stand at starts[i]:starts[i + 1]. unit and far are of the columns' type.
     """
 
-    columns: np.ndarray
-    totals: np.ndarray
-    categorical: np.ndarray
+    columns: NDArray[np.int16 | np.float64]
+    totals: NDArray[np.int16 | np.float64]
+    categorical: NDArray[np.bool_]
     unit: Any
     far: Any
-    order: np.ndarray
-    starts: np.ndarray
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
 
 
 def coded_rows(artifacts: Artifacts, *, by_width: bool) -> CodedRows:
@@ -122,7 +125,7 @@ def coded_rows(artifacts: Artifacts, *, by_width: bool) -> CodedRows:
     )
 
 
-_Coded = tuple[np.ndarray, Any, Any]  # columns, unit, far
+_Coded = tuple[NDArray[np.int16 | np.float64], Any, Any]  # columns, unit, far
 
 
 def _on_their_grid(artifacts: Artifacts, by_width: bool) -> _Coded | None:
@@ -170,15 +173,17 @@ def _on_a_fine_grid(artifacts: Artifacts, by_width: bool) -> _Coded:
 
 @njit(nogil=True, cache=True)
 def distances(
-    columns: np.ndarray,
-    categorical: np.ndarray,
+    columns: NDArray[np.int16 | np.float64],
+    categorical: NDArray[np.bool_],
     unit: float,
-    point: np.ndarray,
+    point: NDArray[np.int16 | np.float64],
     lo: int,
     hi: int,
-    out: np.ndarray,
+    out: NDArray[np.int16 | np.float64],
 ) -> None:
-    """out[: hi - lo] = the distances of the rows lo:hi to the point; point and out of the columns' type.
+    """out[: hi - lo] = the distances of the rows lo:hi to the point; columns[a, m], point[a] and out[m] of one type.
+
+    categorical bool[a], unit: as in `CodedRows`.
 
     O(a (hi - lo)); columns are scanned one after the other, so that the loop works on many rows at once.
     """
@@ -197,11 +202,18 @@ def distances(
 
 
 @njit(nogil=True, cache=True)
-def keep_rows(columns: np.ndarray, aside: np.ndarray, left: np.ndarray, following: np.ndarray, lo: int, hi: int) -> int:
+def keep_rows(
+    columns: NDArray[np.int16 | np.float64],
+    aside: NDArray[np.int16 | np.float64],
+    left: NDArray[np.int64],
+    following: NDArray[np.int64],
+    lo: int,
+    hi: int,
+) -> int:
     """Moves the rows of lo:hi that still have users to the front, in order; returns how many there are.
 
-    aside[m] is moved along, and so are left int64[m], the users left of each row, and following int64[m], the
-    place of the first of them.
+    columns[a, m]: as in `CodedRows`; aside[m], of the same type, is moved along, and so are left int64[m], the users
+    left of each row, and following int64[m], the place of the first of them.
     """
     kept = 0
     for i in range(lo, hi):
@@ -216,7 +228,9 @@ def keep_rows(columns: np.ndarray, aside: np.ndarray, left: np.ndarray, followin
 
 
 @njit(nogil=True, cache=True)
-def take(row: int, count: int, group: int, left: np.ndarray, following: np.ndarray, placed: np.ndarray) -> int:
+def take(
+    row: int, count: int, group: int, left: NDArray[np.int64], following: NDArray[np.int64], placed: NDArray[np.int32]
+) -> int:
     """Puts the next `count` users of the row in the group; returns 1 if the row has none left, else 0.
 
     placed int32[n] holds the group of every user, row after row; left and following as in `keep_rows`.

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 
@@ -14,6 +16,8 @@ _COLUMNS = (("user_code", pa.int32()), ("item_code", pa.int32()), ("rating", pa.
 _TOO_MANY = 4  # a user has more ratings than were counted
 # 64 MB of int32: larger than what malloc keeps, so a piece goes back to the system once it is copied
 _PIECE = 1 << 24
+
+_Number = TypeVar("_Number", bound=np.number)
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,13 @@ class RatingMatrix:
 
     n_users: int
     n_items: int
-    indptr: np.ndarray
-    items: np.ndarray
-    values: np.ndarray
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    values: NDArray[np.float32]
 
     @classmethod
     def from_batches(
-        cls, batches: Iterable[pa.RecordBatch], n_users: int, n_items: int, counts: np.ndarray | None = None
+        cls, batches: Iterable[pa.RecordBatch], n_users: int, n_items: int, counts: NDArray[np.int64] | None = None
     ) -> "RatingMatrix":
         """Reads batches with the columns user_code, item_code (0-based, dense) and rating, in any row order.
 
@@ -60,7 +64,7 @@ class RatingMatrix:
         """The number of ratings."""
         return len(self.items)
 
-    def with_items(self, kept: np.ndarray) -> "RatingMatrix":
+    def with_items(self, kept: NDArray[np.bool_]) -> "RatingMatrix":
         """The ratings of some items, under the same codes; users who rated none of them have none.
 
         kept bool[n_items]. O(nnz) time and memory.
@@ -71,7 +75,7 @@ class RatingMatrix:
         before = np.concatenate([[0], np.cumsum(chosen)])
         return RatingMatrix(self.n_users, self.n_items, before[self.indptr], self.items[chosen], self.values[chosen])
 
-    def transpose(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def transpose(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """The same ratings by item: indptr int64[n_items + 1], users int32[nnz] ascending, values
         float32[nnz].
 
@@ -84,7 +88,7 @@ class RatingMatrix:
         return indptr, users, values
 
 
-def _columns_of(batch: pa.RecordBatch) -> list[np.ndarray]:
+def _columns_of(batch: pa.RecordBatch) -> list[NDArray[Any]]:
     """The three columns as arrays (read-only, so that kernels are compiled for one type only)."""
     arrays = []
     for name, kind in _COLUMNS:
@@ -116,16 +120,16 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-class _Pieces:
+class _Pieces(Generic[_Number]):
     """An array that grows without being copied, and is put together in the end piece by piece."""
 
-    def __init__(self, dtype: type) -> None:
+    def __init__(self, dtype: type[_Number]) -> None:
         self.dtype = dtype
-        self.full: list[np.ndarray] = []
-        self.piece: np.ndarray = np.empty(_PIECE, dtype=dtype)  # pages never written to cost no memory
+        self.full: list[NDArray[_Number]] = []
+        self.piece: NDArray[_Number] = np.empty(_PIECE, dtype=dtype)  # pages never written to cost no memory
         self.used = 0
 
-    def append(self, values: np.ndarray) -> None:
+    def append(self, values: NDArray[np.floating | np.integer]) -> None:
         start = 0
         while start < len(values):
             if self.used == _PIECE:
@@ -137,11 +141,11 @@ class _Pieces:
             self.used += step
             start += step
 
-    def take(self) -> np.ndarray:
+    def take(self) -> NDArray[_Number]:
         """Everything as one array; the pieces are given up one by one."""
         if not self.full:
             return self.piece[: self.used].copy()
-        out: np.ndarray = np.empty(len(self.full) * _PIECE + self.used, dtype=self.dtype)
+        out: NDArray[_Number] = np.empty(len(self.full) * _PIECE + self.used, dtype=self.dtype)
         self.full.append(self.piece[: self.used])
         del self.piece
         at = 0
@@ -161,11 +165,11 @@ class _Collected:
         self.n_users, self.n_items = n_users, n_items
         self.counts = np.zeros(n_users, dtype=np.int64)
         self.items, self.values = _Pieces(np.int32), _Pieces(np.float32)
-        self.users: _Pieces | None = None  # only needed once a user comes before an earlier one
+        self.users: _Pieces[np.int32] | None = None  # only needed once a user comes before an earlier one
         self.items_ascend = True
         self.last = np.array([-1, -1], dtype=np.int64)  # user and item of the row before
 
-    def append(self, users: np.ndarray, items: np.ndarray, ratings: np.ndarray) -> None:
+    def append(self, users: NDArray[np.int32], items: NDArray[np.int32], ratings: NDArray[np.float64]) -> None:
         wrong, at, users_ascend, items_ascend = _check(users, items, ratings, self.n_users, self.n_items, self.last)
         _refuse(wrong, at, users, items, ratings, self.n_users, self.n_items)
         if not users_ascend and self.users is None:
@@ -198,7 +202,7 @@ class _Collected:
 class _Placed:
     """The ratings read so far, each in its user's part of the matrix."""
 
-    def __init__(self, n_users: int, n_items: int, counts: np.ndarray) -> None:
+    def __init__(self, n_users: int, n_items: int, counts: NDArray[np.int64]) -> None:
         self.n_users, self.n_items = n_users, n_items
         self.indptr = np.zeros(n_users + 1, dtype=np.int64)
         np.cumsum(counts, out=self.indptr[1:])
@@ -206,7 +210,7 @@ class _Placed:
         self.items = np.empty(self.indptr[-1], dtype=np.int32)
         self.values = np.empty(self.indptr[-1], dtype=np.float32)
 
-    def append(self, users: np.ndarray, items: np.ndarray, ratings: np.ndarray) -> None:
+    def append(self, users: NDArray[np.int32], items: NDArray[np.int32], ratings: NDArray[np.float64]) -> None:
         wrong, at = _put(
             users, items, ratings, self.n_users, self.n_items, self.indptr, self.place, self.items, self.values
         )
@@ -225,7 +229,13 @@ class _Placed:
 
 
 def _refuse(
-    wrong: int, at: int, users: np.ndarray, items: np.ndarray, ratings: np.ndarray, n_users: int, n_items: int
+    wrong: int,
+    at: int,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float64],
+    n_users: int,
+    n_items: int,
 ) -> None:
     """Say what a kernel found wrong (0: nothing) in row `at`."""
     if wrong == _TOO_MANY:
@@ -238,7 +248,7 @@ def _refuse(
         raise InputError(msg)
 
 
-def _put_in_order(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> None:
+def _put_in_order(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32]) -> None:
     """Sort each user's ratings by item; refuse a pair that occurs twice."""
     twice = _sort_rows(indptr, items, values)
     if twice >= 0:
@@ -259,15 +269,15 @@ def _wrong(user: np.int64, item: np.int64, rating: np.float32, n_users: int, n_i
 
 @njit(nogil=True, cache=True)
 def _put(
-    users: np.ndarray,
-    items: np.ndarray,
-    ratings: np.ndarray,
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float64],
     n_users: int,
     n_items: int,
-    indptr: np.ndarray,
-    place: np.ndarray,
-    out_items: np.ndarray,
-    out_values: np.ndarray,
+    indptr: NDArray[np.int64],
+    place: NDArray[np.int64],
+    out_items: NDArray[np.int32],
+    out_values: NDArray[np.float32],
 ) -> tuple[int, int]:
     """Writes rows to the next places of their users; what is wrong, as `_wrong` says it, or _TOO_MANY, and where."""
     for j in range(len(users)):
@@ -286,7 +296,12 @@ def _put(
 
 @njit(nogil=True, cache=True)
 def _check(
-    users: np.ndarray, items: np.ndarray, ratings: np.ndarray, n_users: int, n_items: int, last: np.ndarray
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float64],
+    n_users: int,
+    n_items: int,
+    last: NDArray[np.int64],
 ) -> tuple[int, int, bool, bool]:
     """What is wrong, as `_wrong` says it, where, and whether users and items ascend."""
     last_user, last_item = last[0], last[1]
@@ -304,7 +319,7 @@ def _check(
 
 
 @njit(nogil=True, cache=True)
-def _count(users: np.ndarray, counts: np.ndarray) -> None:
+def _count(users: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
     # runs of one user are counted in a register
     current, run = users[0], 0
     for user in users:
@@ -317,8 +332,8 @@ def _count(users: np.ndarray, counts: np.ndarray) -> None:
 
 @njit(nogil=True, cache=True)
 def _scatter(
-    users: np.ndarray, items: np.ndarray, values: np.ndarray, indptr: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    users: NDArray[np.int32], items: NDArray[np.int32], values: NDArray[np.float32], indptr: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     place = indptr.copy()
     by_user = np.empty_like(items)
     by_user_values = np.empty_like(values)
@@ -331,7 +346,7 @@ def _scatter(
 
 
 @njit(nogil=True, cache=True)
-def _sift(items: np.ndarray, values: np.ndarray, lo: int, root: int, stop: int) -> None:
+def _sift(items: NDArray[np.int32], values: NDArray[np.float32], lo: int, root: int, stop: int) -> None:
     """Restores the heap items[lo:lo + stop] from `root` down."""
     while True:
         child = 2 * root + 1
@@ -346,14 +361,14 @@ def _sift(items: np.ndarray, values: np.ndarray, lo: int, root: int, stop: int) 
 
 
 @njit(nogil=True, cache=True)
-def _exchange(items: np.ndarray, values: np.ndarray, i: int, j: int) -> None:
+def _exchange(items: NDArray[np.int32], values: NDArray[np.float32], i: int, j: int) -> None:
     item, value = items[i], values[i]
     items[i], values[i] = items[j], values[j]
     items[j], values[j] = item, value
 
 
 @njit(nogil=True, cache=True)
-def _sort_rows(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> int:
+def _sort_rows(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32]) -> int:
     """Sorts every user's ratings by item in place (heap sort); an entry that repeats the one before, or
     -1.
     """
@@ -378,12 +393,12 @@ def _sort_rows(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> int
 
 @njit(nogil=True, cache=True)
 def _transpose(
-    indptr: np.ndarray,
-    items: np.ndarray,
-    values: np.ndarray,
-    out_indptr: np.ndarray,
-    out_users: np.ndarray,
-    out_values: np.ndarray,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    out_indptr: NDArray[np.int64],
+    out_users: NDArray[np.int32],
+    out_values: NDArray[np.float32],
 ) -> None:
     n_items = len(out_indptr) - 1
     for item in items:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.one_type import int64
 from kgather.udfs._shared.ordering import ascending
@@ -67,19 +68,19 @@ NEXT = np.dtype([("cost", np.float64), ("user", np.int64)])
 class Block(NamedTuple):
     """The users of a block and their groups; b users, d columns, room for g groups, m near users each."""
 
-    rows: np.ndarray  # float64[b, d]
-    gaps: np.ndarray  # float64[b, b], the squared distances; or [0, 0]: they are computed when needed
-    near: np.ndarray  # int32[b, m], -1 where there are fewer
-    users: np.ndarray  # USER[b]
-    groups: np.ndarray  # GROUP[g]
-    centre: np.ndarray  # float64[g, d]
-    unused: np.ndarray  # int32[g + 1]: how many group numbers are not in use, then these
-    spare: np.ndarray  # int32[b], scratch
+    rows: NDArray[np.float64]  # float64[b, d]
+    gaps: NDArray[np.float64]  # float64[b, b], the squared distances; or [0, 0]: they are computed when needed
+    near: NDArray[np.int32]  # int32[b, m], -1 where there are fewer
+    users: NDArray[np.void]  # USER[b]
+    groups: NDArray[np.void]  # GROUP[g]
+    centre: NDArray[np.float64]  # float64[g, d]
+    unused: NDArray[np.int32]  # int32[g + 1]: how many group numbers are not in use, then these
+    spare: NDArray[np.int32]  # int32[b], scratch
     most: int  # the largest size of a group, 0 for 2 level - 1
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def gap(left: np.ndarray, i: int, right: np.ndarray, j: int) -> float:
+def gap(left: NDArray[np.float64], i: int, right: NDArray[np.float64], j: int) -> float:
     """The squared distance of row i of the one and row j of the other, float64[., d]."""
     total = 0.0
     for a in range(left.shape[1]):
@@ -89,7 +90,7 @@ def gap(left: np.ndarray, i: int, right: np.ndarray, j: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _to_centroid(gaps: np.ndarray, users: np.ndarray, groups: np.ndarray, i: int, g: int) -> float:
+def _to_centroid(gaps: NDArray[np.float64], users: NDArray[np.void], groups: NDArray[np.void], i: int, g: int) -> float:
     """The squared distance of user i to the centroid of group g from the distances to its members."""
     total = 0.0
     w = groups[g].head
@@ -101,7 +102,12 @@ def _to_centroid(gaps: np.ndarray, users: np.ndarray, groups: np.ndarray, i: int
 
 @njit(nogil=True, cache=True)
 def new_block(
-    rows: np.ndarray, gaps: np.ndarray, near: np.ndarray, users: np.ndarray, groups: np.ndarray, most: int
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    near: NDArray[np.int32],
+    users: NDArray[np.void],
+    groups: NDArray[np.void],
+    most: int,
 ) -> Block:
     """A block of users whose `least` and `group` are given; groups GROUP[g] are the room for them, all zero."""
     room = len(groups)
@@ -124,7 +130,7 @@ def new_block(
 
 
 @njit(nogil=True, cache=True)
-def _link(users: np.ndarray, groups: np.ndarray, i: int, g: int) -> None:
+def _link(users: NDArray[np.void], groups: NDArray[np.void], i: int, g: int) -> None:
     """Puts user i at the end of the ring of group g."""
     if groups[g].size == 0:
         groups[g].head = i
@@ -208,7 +214,7 @@ def settle(block: Block, g: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _sort(users: np.ndarray, members: np.ndarray) -> None:
+def _sort(users: NDArray[np.void], members: NDArray[np.int32]) -> None:
     """Sorts the members of a group: those farthest from its centroid first."""
     if len(members) > _SORTED_BY_INSERTION:
         key = np.empty(len(members))
@@ -226,7 +232,7 @@ def _sort(users: np.ndarray, members: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _rest(users: np.ndarray, groups: np.ndarray, i: int) -> int:
+def _rest(users: NDArray[np.void], groups: NDArray[np.void], i: int) -> int:
     """The level of the group of user i without her."""
     g = users[i].group
     if users[i].least == groups[g].level and groups[g].holders == 1:
@@ -251,21 +257,21 @@ def fits(size: int, level: int, old_size: int, old_level: int, most: int) -> boo
 
 
 @njit(nogil=True, cache=True)
-def leaves(users: np.ndarray, groups: np.ndarray, i: int, most: int) -> bool:
+def leaves(users: NDArray[np.void], groups: NDArray[np.void], i: int, most: int) -> bool:
     """Whether a user's group may go on without her."""
     g = users[i].group
     return fits(groups[g].size - 1, _rest(users, groups, i), groups[g].size, groups[g].level, most)
 
 
 @njit(nogil=True, cache=True)
-def joins(users: np.ndarray, groups: np.ndarray, i: int, g: int, most: int) -> bool:
+def joins(users: NDArray[np.void], groups: NDArray[np.void], i: int, g: int, most: int) -> bool:
     """Whether user i may become one more member of group g."""
     level = max(groups[g].level, users[i].least)
     return fits(groups[g].size + 1, level, groups[g].size, groups[g].level, most)
 
 
 @njit(nogil=True, cache=True)
-def _replaces(users: np.ndarray, groups: np.ndarray, i: int, out: int, most: int) -> bool:
+def _replaces(users: NDArray[np.void], groups: NDArray[np.void], i: int, out: int, most: int) -> bool:
     """Whether user i may take the place of another one."""
     if users[i].least == users[out].least:
         return True
@@ -275,14 +281,14 @@ def _replaces(users: np.ndarray, groups: np.ndarray, i: int, out: int, most: int
 
 
 @njit(nogil=True, cache=True)
-def _keep(steps: np.ndarray, last: int) -> None:
+def _keep(steps: NDArray[np.void], last: int) -> None:
     """Takes the chain followed as the best one."""
     for step in range(last + 1):
         steps[step].best = steps[step].user
 
 
 @njit(nogil=True, cache=True)
-def _keep_next(steps: np.ndarray, nexts: np.ndarray, step: int, user: int, cost: float) -> None:
+def _keep_next(steps: NDArray[np.void], nexts: NDArray[np.void], step: int, user: int, cost: float) -> None:
     """Enters a continuation in the list of the best ones of a step."""
     place = steps[step].found
     if place == nexts.shape[1]:
@@ -301,15 +307,15 @@ def _keep_next(steps: np.ndarray, nexts: np.ndarray, step: int, user: int, cost:
 
 @njit(nogil=True, cache=True)
 def _best_chain(
-    rows: np.ndarray,
-    gaps: np.ndarray,
-    near: np.ndarray,
-    users: np.ndarray,
-    groups: np.ndarray,
-    centre: np.ndarray,
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    near: NDArray[np.int32],
+    users: NDArray[np.void],
+    groups: NDArray[np.void],
+    centre: NDArray[np.float64],
     most: int,
-    steps: np.ndarray,
-    nexts: np.ndarray,
+    steps: NDArray[np.void],
+    nexts: NDArray[np.void],
     stamp: int,
     u: int,
     plain: bool,
@@ -400,7 +406,7 @@ def _best_chain(
 
 
 @njit(nogil=True, cache=True)
-def _follow(block: Block, steps: np.ndarray, length: int, end: int) -> None:
+def _follow(block: Block, steps: NDArray[np.void], length: int, end: int) -> None:
     """Moves the users of the best chain."""
     home = int64(block.users[steps[0].best].group)
     target = end
@@ -418,7 +424,9 @@ def _follow(block: Block, steps: np.ndarray, length: int, end: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def descend(block: Block, steps: np.ndarray, nexts: np.ndarray, plain: bool, tiny: float, sweeps: int) -> float:
+def descend(
+    block: Block, steps: NDArray[np.void], nexts: NDArray[np.void], plain: bool, tiny: float, sweeps: int
+) -> float:
     """Follows chains until no user to be looked at starts one, or `sweeps` times; returns the change."""
     rows, gaps, near, users, groups, centre = (
         block.rows, block.gaps, block.near, block.users, block.groups, block.centre,

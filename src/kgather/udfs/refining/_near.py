@@ -5,6 +5,7 @@ A candidate is always a user, and her group at the time of the search is looked 
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.one_type import int64
 from kgather.udfs.gathering.blocks import cut_rows
@@ -19,7 +20,7 @@ _GLANCE = 32
 
 
 @njit(nogil=True, cache=True)
-def all_gaps(rows: np.ndarray) -> np.ndarray:
+def all_gaps(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """The squared distances of all pairs of up to 4,096 rows, float64[b, b]; of more, float64[0, 0].
 
     O(b^2 d). Each pair is computed once, so the table is symmetric.
@@ -42,7 +43,7 @@ def all_gaps(rows: np.ndarray) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
+def _four_gaps(rows: NDArray[np.float64], lo: int, j: int, gaps: NDArray[np.float64]) -> None:
     """The distances of row j to the rows lo to lo + 3, with row j read once."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     for a in range(rows.shape[1]):
@@ -56,7 +57,7 @@ def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def near_users(rows: np.ndarray, near: np.ndarray) -> None:
+def near_users(rows: NDArray[np.float64], near: NDArray[np.int32]) -> None:
     """Sets near int32[b, m] (-1 before) to users near each, in any order; -1 stays where there are fewer.
 
     Users are compared inside cells of at most 512, which are cut in three ways: a near one across the border
@@ -77,7 +78,7 @@ def near_users(rows: np.ndarray, near: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def near_groups(block: Block, groups: int, near: np.ndarray) -> None:
+def near_groups(block: Block, groups: int, near: NDArray[np.int32]) -> None:
     """Sets near int32[b, m] (-1 before) to a user of each of the m groups whose centroids are nearest.
 
     The user is the member nearest to the centroid, who is likely to stay. O(b groups d).
@@ -93,7 +94,12 @@ def near_groups(block: Block, groups: int, near: np.ndarray) -> None:
 
 @njit(nogil=True, cache=True)
 def _enter(
-    points: np.ndarray, order: np.ndarray, others: np.ndarray, names: np.ndarray, kept: np.ndarray, near: np.ndarray
+    points: NDArray[np.float32],
+    order: NDArray[np.int64],
+    others: NDArray[np.float32],
+    names: NDArray[np.int32],
+    kept: NDArray[np.float32],
+    near: NDArray[np.int32],
 ) -> None:
     """Enters the names int32[c] of the others float32[c, d] that are nearest to the points float32[p, d].
 
@@ -111,7 +117,7 @@ def _enter(
 
 
 @njit(nogil=True, cache=True)
-def _shrink(rows: np.ndarray) -> float:
+def _shrink(rows: NDArray[np.float64]) -> float:
     """A factor that brings all values to at most 1, so that no square overflows."""
     largest = 0.0
     for i in range(rows.shape[0]):
@@ -121,7 +127,7 @@ def _shrink(rows: np.ndarray) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
+def _shrunk(rows: NDArray[np.float64], shrink: float) -> NDArray[np.float32]:
     """The rows as float32, with columns of zeros up to a multiple of four."""
     b, d = rows.shape
     points = np.zeros((b, -(-d // 4) * 4), dtype=np.float32)
@@ -135,7 +141,7 @@ def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarray) -> None:
+def _to_chunk(chunk: NDArray[np.float32], points: NDArray[np.float32], i: int, distance: NDArray[np.float32]) -> None:
     """distance[j] = squared distance of point i to column j of the chunk float32[d, c]."""
     size = chunk.shape[1]
     for j in range(size):
@@ -149,7 +155,13 @@ def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarra
 
 @njit(nogil=True, cache=True)
 def _keep_nearest(
-    distance: np.ndarray, lo: int, hi: int, names: np.ndarray, user: int, kept: np.ndarray, near: np.ndarray
+    distance: NDArray[np.float32],
+    lo: int,
+    hi: int,
+    names: NDArray[np.int32],
+    user: int,
+    kept: NDArray[np.float32],
+    near: NDArray[np.int32],
 ) -> None:
     """Enters those of the names lo..hi that are nearer to the user than the farthest of those kept so far; none twice,
     and not herself.
@@ -169,7 +181,7 @@ def _keep_nearest(
 
 
 @njit(nogil=True, cache=True)
-def _has(near: np.ndarray, user: int, name: int) -> bool:
+def _has(near: NDArray[np.int32], user: int, name: int) -> bool:
     found = False
     for place in range(near.shape[1]):
         found = found or near[user, place] == name
@@ -177,7 +189,7 @@ def _has(near: np.ndarray, user: int, name: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _farthest(kept: np.ndarray, user: int) -> tuple[float, int]:
+def _farthest(kept: NDArray[np.float32], user: int) -> tuple[float, int]:
     """The largest distance kept for the user, and its place."""
     limit, at = kept[user, 0], 0
     for place in range(1, kept.shape[1]):

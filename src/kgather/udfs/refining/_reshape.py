@@ -9,6 +9,7 @@ split of large groups its counterpart in MHM (Domingo-Ferrer, Martinez-Balleste,
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather.udfs._shared.one_type import int64
 from kgather.udfs._shared.ordering import ascending
@@ -42,7 +43,13 @@ def reshape(block: Block, tiny: float) -> float:
 
 @njit(nogil=True, cache=True)
 def _cheapest(
-    rows: np.ndarray, near: np.ndarray, users: np.ndarray, groups: np.ndarray, centre: np.ndarray, i: int, most: int
+    rows: NDArray[np.float64],
+    near: NDArray[np.int32],
+    users: NDArray[np.void],
+    groups: NDArray[np.void],
+    centre: NDArray[np.float64],
+    i: int,
+    most: int,
 ) -> tuple[float, int]:
     """The other group near user i that she raises least by joining, with the change; (inf, -1) if none has
     room.
@@ -105,11 +112,11 @@ def _make_new(
     block: Block,
     u: int,
     tiny: float,
-    pool: np.ndarray,
-    distance: np.ndarray,
-    some: np.ndarray,
-    quota: np.ndarray,
-    marked: np.ndarray,
+    pool: NDArray[np.int64],
+    distance: NDArray[np.float64],
+    some: NDArray[np.int64],
+    quota: NDArray[np.int64],
+    marked: NDArray[np.bool_],
 ) -> float:
     """Makes a group of user u and the nearest users that their groups can spare, if that lowers the squares.
 
@@ -170,7 +177,7 @@ def _make_new(
 
 
 @njit(nogil=True, cache=True)
-def _change_of_new(block: Block, taken: np.ndarray, marked: np.ndarray, some: np.ndarray) -> float:
+def _change_of_new(block: Block, taken: NDArray[np.int64], marked: NDArray[np.bool_], some: NDArray[np.int64]) -> float:
     """The change of squares if the taken users leave their groups (which are among some, maybe more than
     once) for one of their own; inf if a group that stays behind would not fit.
     """

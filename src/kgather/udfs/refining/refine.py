@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
@@ -38,14 +39,14 @@ _ENOUGH = 0.01  # a pass that lowers the SSE by no larger share is the last
 
 
 def refine(
-    vectors: np.ndarray,
-    groups: np.ndarray,
-    least: int | np.ndarray,
+    vectors: NDArray[np.floating | np.integer],
+    groups: NDArray[np.integer],
+    least: int | NDArray[np.integer],
     *,
     most: int | None = None,
     passes: int = 20,
     threads: int = 1,
-) -> np.ndarray:
+) -> NDArray[np.int32]:
     """Groups of a lower SSE, int32[n], numbered 0..g-1 in the order of their first members.
 
     vectors: real numbers[n, d] (float32 is kept, the rest becomes float64; sums are float64), one row a user.
@@ -75,8 +76,8 @@ def refine(
 
 
 def _checked(
-    vectors: np.ndarray, groups: np.ndarray, least: int | np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer], least: int | NDArray[np.integer]
+) -> tuple[NDArray[np.float32 | np.float64], NDArray[np.int32], NDArray[np.int32]]:
     """The vectors, the groups as int32[n] numbered 0..g-1, and `least` as int32[n]."""
     kept = np.float32 if np.asarray(vectors).dtype == np.float32 else np.float64
     rows, _ = checked_vectors(vectors, 1, kept)
@@ -106,7 +107,9 @@ def _checked(
     return rows, _renumbered(code, len(size)), levels
 
 
-def _cut_large(rows: np.ndarray, code: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def _cut_large(
+    rows: NDArray[np.float32 | np.float64], code: NDArray[np.int32], levels: NDArray[np.int32]
+) -> NDArray[np.int32]:
     """Cuts groups far larger than need be at medians: the SSE falls, and no pass meets a huge group."""
     size = np.bincount(code)
     level = _level(code, levels, len(size))
@@ -127,8 +130,13 @@ def _cut_large(rows: np.ndarray, code: np.ndarray, levels: np.ndarray) -> np.nda
 
 
 def _one_pass(
-    rows: np.ndarray, code: np.ndarray, levels: np.ndarray, most: int, turn: int, pool: ThreadPoolExecutor | None
-) -> tuple[float, float, np.ndarray]:
+    rows: NDArray[np.float32 | np.float64],
+    code: NDArray[np.int32],
+    levels: NDArray[np.int32],
+    most: int,
+    turn: int,
+    pool: ThreadPoolExecutor | None,
+) -> tuple[float, float, NDArray[np.int32]]:
     """Cuts the groups into blocks and refines each; returns the SSE before and after, and the groups."""
     n, d = rows.shape
     size = np.bincount(code)
@@ -182,7 +190,7 @@ def _effort(turn: int, mean_size: float, d: int) -> tuple[int, int, int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _level(code: np.ndarray, levels: np.ndarray, groups: int) -> np.ndarray:
+def _level(code: NDArray[np.integer], levels: NDArray[np.int32], groups: int) -> NDArray[np.int64]:
     """The largest `least` of every group, int64[groups]."""
     level = np.zeros(groups, dtype=np.int64)
     for i in range(len(code)):
@@ -191,7 +199,9 @@ def _level(code: np.ndarray, levels: np.ndarray, groups: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _centroids(rows: np.ndarray, code: np.ndarray, size: np.ndarray) -> np.ndarray:
+def _centroids(
+    rows: NDArray[np.float32 | np.float64], code: NDArray[np.integer], size: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """The centroid of every group, float64[g, d]."""
     centre = np.zeros((len(size), rows.shape[1]))
     for i in range(len(code)):
@@ -204,7 +214,7 @@ def _centroids(rows: np.ndarray, code: np.ndarray, size: np.ndarray) -> np.ndarr
 
 
 @njit(nogil=True, cache=True)
-def _members(code: np.ndarray, order: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def _members(code: NDArray[np.int32], order: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int32]:
     """The users by group, int32[n]; the groups are in the given order and begin at the starts int64[g + 1]."""
     place = np.empty(len(order), dtype=np.int64)
     for at in range(len(order)):
@@ -217,7 +227,7 @@ def _members(code: np.ndarray, order: np.ndarray, starts: np.ndarray) -> np.ndar
 
 
 @njit(nogil=True, cache=True)
-def _renumbered(code: np.ndarray, bound: int) -> np.ndarray:
+def _renumbered(code: NDArray[np.int64], bound: int) -> NDArray[np.int32]:
     """The groups (int64[n], below the bound) numbered in the order of their first members, int32[n]."""
     number = np.full(bound, -1, dtype=np.int32)
     result = np.empty(len(code), dtype=np.int32)
@@ -231,7 +241,7 @@ def _renumbered(code: np.ndarray, bound: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def _squares(rows: np.ndarray, group: np.ndarray, room: int) -> float:
+def _squares(rows: NDArray[np.float64], group: NDArray[np.int64], room: int) -> float:
     """The SSE of a block whose groups int64[b] are below `room`."""
     size = np.zeros(room, dtype=np.int64)
     for i in range(len(group)):
@@ -258,17 +268,17 @@ def compile_all() -> None:
 
 @njit(nogil=True, cache=True)
 def _refine_block(
-    vectors: np.ndarray,
-    members: np.ndarray,
-    starts: np.ndarray,
-    levels: np.ndarray,
+    vectors: NDArray[np.float32 | np.float64],
+    members: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    levels: NDArray[np.int32],
     most: int,
     depth: int,
     width: int,
     users_near: int,
     groups_near: int,
     first: int,
-    fresh: np.ndarray,
+    fresh: NDArray[np.int64],
 ) -> tuple[float, float]:
     """Refines the groups of one block: group g has the users starts[g] to starts[g + 1] of members int32[b].
 
