@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "kgather"
 DATA = {"dbt"}  # the dbt package: its models are files for dbt, no modules
 
-PUBLIC = {"kgather", "kgather.guard", "kgather.guard.dbapi", "kgather.plugin", "kgather.udfs"}
+PUBLIC = {"kgather", "kgather.guard", "kgather.guard.dbapi", "kgather.methods", "kgather.plugin", "kgather.udfs"}
 KERNELS = "kgather.udfs"
 
 

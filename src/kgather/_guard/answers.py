@@ -80,9 +80,9 @@ class _SpreadOf(NamedTuple):
 class _Described(NamedTuple):
     """What an outcome says of the rows that are answered about: a sum of each set's keys, and the people in each."""
 
-    rows: np.ndarray
-    sums: np.ndarray
-    people: np.ndarray
+    rows: NDArray[np.int64]
+    sums: NDArray[np.uint64]
+    people: NDArray[np.int64]
 
 
 class Answering:

@@ -39,7 +39,7 @@ SHAPING = frozenset(
     }
 )
 # Of these only whether there is a value, and how it is told from a number or a list, matters.
-_BY_PRESENCE = ("sensitive_l", "sensitive_items", "sensitive_columns", "personal_columns", "level_column", "scale")
+BY_PRESENCE = ("sensitive_l", "sensitive_items", "sensitive_columns", "personal_columns", "level_column", "scale")
 _MOST_KEPT = 40
 _SETTINGS = "settings"
 
@@ -92,7 +92,7 @@ def _folder() -> Path:
 
 def _key(variables: Mapping[str, Any], package: Path) -> str:
     shape = {name: value for name, value in variables.items() if name in SHAPING}
-    shape |= {name: bool(variables.get(name)) for name in _BY_PRESENCE}
+    shape |= {name: bool(variables.get(name)) for name in BY_PRESENCE}
     said = {
         "shape": shape,
         "package": package_digest(package),

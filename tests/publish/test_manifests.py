@@ -1,0 +1,124 @@
+"""A parsed project is kept by the settings that shape it, and by no others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from kgather._loaders import LoadOptions, load
+from kgather._publishing import manifests, pipeline
+from kgather._settings.project import ProjectSettings
+from kgather._settings.publication import PublishSettings
+
+pytestmark = pytest.mark.slow
+
+# Another value of every setting that is said to shape nothing.
+OTHERS: dict[str, Any] = {
+    "k": 7,
+    "scale": [1, 5, 1],
+    "not_rated": 99,
+    "min_ratings": 2,
+    "max_rejected_share": 0.5,
+    "method_options": {"leftovers": "own"},
+    "solver_options": {"sweeps": 3},
+    "rank": 2,
+    "metric": "preference",
+    "bisection_tries": 2,
+    "refine": False,
+    "block_size": 100,
+    "artifacts": [1, 2],
+    "epsilon": 2,
+    "seed": 5,
+    "threads": 1,
+    "sensitive_diversity": "entropy",
+    "popular_noise": 2,
+    "max_cells": 10_000_000,
+    "diversity_b": 2,
+    "noise_sigma": 2,
+    "noise_clip": False,
+    "i_know_this_is_not_anonymous": True,
+}
+ELSEWHERE = {"user_column", "item_column", "rating_column", "time_column"}  # of a project's own model of ratings
+
+
+def test_every_setting_shapes_the_project_or_is_tried_here() -> None:
+    told = manifests.SHAPING | set(manifests.BY_PRESENCE) | set(OTHERS) | ELSEWHERE
+    assert told >= set(ProjectSettings.model_fields)
+
+
+def parsed(folder: Path, sample: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> dict[str, Any]:
+    """What dbt reads of the project, without names of this run and what the Python models are handed."""
+    found: dict[str, Any] = {}
+
+    class Enough(Exception):  # noqa: N818
+        pass
+
+    def look(given: Any, parse: Any, package: Path) -> Any:
+        del given, package
+        manifest = parse()
+        manifests._put(manifest, "")
+        found.update(manifest.to_dict(omit_none=True)["nodes"])
+        raise Enough
+
+    monkeypatch.setattr(pipeline, "manifest_for", look)
+    workspace = pipeline.Workspace(folder)
+    with duckdb.connect(workspace.work_database) as con:
+        load(con, [str(sample)], LoadOptions())
+    workspace.write_profile("1GB")
+    asked = PublishSettings(**{"k": 5, "method": "mdav", **settings}).model_dump(mode="json")
+    with pytest.raises(Enough):
+        pipeline.build(workspace, asked | {"ratings": "kgather_loaded", "item_id_type": "bigint"})
+    return json.loads(json.dumps(found, default=str), object_hook=_without_the_run)
+
+
+def _without_the_run(node: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in node.items() if name not in ("created_at", "invocation_id", "run_started_at")
+    }
+
+
+def test_other_settings_do_not_change_what_dbt_reads(
+    tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    usual = parsed(tmp_path / "one", sample, monkeypatch)
+    other = parsed(tmp_path / "two", sample, monkeypatch, **OTHERS)
+    assert other.keys() == usual.keys()
+    for name, node in usual.items():
+        assert other[name] == node, name
+
+
+def test_what_is_kept_tells_of_no_values(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    workspace = pipeline.Workspace(tmp_path)
+    with duckdb.connect(workspace.work_database) as con:
+        load(con, [str(sample)], LoadOptions())
+    workspace.write_profile("1GB")
+    asked = PublishSettings(k=5, sensitive_items=["unlikely-id"], sensitive_l=1, seed=918273645).model_dump(mode="json")
+    pipeline.build(workspace, asked | {"ratings": "kgather_loaded", "item_id_type": "bigint"})
+    [kept] = (tmp_path / "cache" / "kgather" / "manifests").iterdir()
+    assert b"unlikely-id" not in kept.read_bytes()
+    assert b"918273645" not in kept.read_bytes()
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_a_broken_cache_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = []
+
+    class Parsed:
+        nodes: dict[str, Any] = {}  # noqa: RUF012
+
+        def to_msgpack(self) -> bytes:
+            return b"no manifest"
+
+    def parse() -> Parsed:
+        made.append(1)
+        return Parsed()
+
+    for _ in range(2):
+        manifests.manifest_for({"k": 5}, parse, Path(manifests.__file__).parent)
+    assert len(made) == 2
