@@ -1,6 +1,7 @@
 """kgather for SQL users without dbt: its macros and functions on any DuckDB connection."""
 
 import re
+from pathlib import Path
 
 import duckdb
 
@@ -27,6 +28,12 @@ def load(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(statement)
 
 
+def create_macros(con: duckdb.DuckDBPyConnection) -> None:
+    """Create the macros that the dbt package creates when a run starts, from the same files."""
+    for name in _macros_of_dbt():
+        con.execute(_files()[name].read_text(encoding="utf-8"))
+
+
 def _check_writable(con: duckdb.DuckDBPyConnection) -> None:
     current = "select database_name, readonly from duckdb_databases() where database_name = current_database()"
     for name, readonly in con.execute(current).fetchall():
@@ -39,9 +46,16 @@ def _check_writable(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def _macros() -> list[str]:
-    sql = dbt_path() / "sql"
-    order = _DDL_CALL.findall((sql / "hooks" / "on_run_start.sql").read_text(encoding="utf-8"))
-    files = {file.stem: file for file in sorted(sql.rglob("kg_*.sql"))}
+    order, files = _macros_of_dbt(), _files()
     # Those that call registered functions are not the dbt package's: it must work without the plugin.
     names = order + [name for name in files if name not in order]
     return [files[name].read_text(encoding="utf-8") for name in names]
+
+
+def _macros_of_dbt() -> list[str]:
+    hook = dbt_path() / "sql" / "hooks" / "on_run_start.sql"
+    return _DDL_CALL.findall(hook.read_text(encoding="utf-8"))
+
+
+def _files() -> dict[str, Path]:
+    return {file.stem: file for file in sorted((dbt_path() / "sql").rglob("kg_*.sql"))}

@@ -20,7 +20,8 @@ from kgather._errors import DISK_FULL, InputError, KgatherError, PromiseError
 from kgather._publishing import disk
 from kgather._publishing.manifests import manifest_for
 from kgather._publishing.runs import Journal
-from kgather._settings.project import PREFIX
+from kgather._settings.project import PREFIX, PREPARED
+from kgather._sql_functions import create_macros
 from kgather._sql_text import literal
 from kgather._verbosity import is_verbose
 
@@ -116,7 +117,7 @@ def build(
         "--log-level-file", "none",
         "--log-path", str(workspace.folder / "logs"),
     ]  # fmt: skip
-    given = {**variables, "release_database": "marts"}
+    given = {**variables, "release_database": "marts", PREPARED: True}
     project = [
         "--project-dir", str(dbt_path()),
         "--profiles-dir", str(workspace.folder),
@@ -128,6 +129,8 @@ def build(
     # dbt writes to standard output, where only results belong.
     with _output_to(None if verbose else os.devnull), _without_environment("DBT_"):
         selection: list[str] = []
+        with workspace.connected() as con:
+            create_macros(con)
         try:
 
             def parse() -> Any:

@@ -17,6 +17,8 @@ from kgather._settings.validation import validated
 PREFIX = "kgather_"
 OUTSIDE = {"release_database": "The attached database for the marts; in a project, set `+database` instead."}
 """Vars that are read where dbt reads its project file, before there are any models."""
+PREPARED = "prepared"
+"""The command line tells dbt that it has checked the settings and created the macros."""
 
 
 class ProjectSettings(PublishSettings):
@@ -93,7 +95,7 @@ def read(said: str | Mapping[str, Any]) -> ProjectSettings:
             msg = f"the var kgather is a mapping of settings, as {{k: 10}}, not {json.dumps(source)}."
             raise InputError(msg)
         values |= {name: value for name, value in (source or {}).items() if value is not None}
-    values = {name: value for name, value in values.items() if name not in OUTSIDE}
+    values = {name: value for name, value in values.items() if name not in (*OUTSIDE, PREPARED)}
     refuse_unknown(_project_vars())
     return validated(ProjectSettings, values)
 
@@ -101,7 +103,7 @@ def read(said: str | Mapping[str, Any]) -> ProjectSettings:
 def refuse_unknown(names: Iterator[str]) -> None:
     """Raise InputError for a var with kgather's prefix that is none of kgather's."""
     known = [*ProjectSettings.model_fields, *OUTSIDE]
-    unknown = sorted({name for name in names if name.removeprefix(PREFIX) not in known})
+    unknown = sorted({name for name in names if name.removeprefix(PREFIX) not in (*known, PREPARED)})
     if unknown:
         msg = f"there is no var {', '.join(unknown)}. There are: {', '.join(PREFIX + name for name in known)}."
         raise InputError(msg)

@@ -1,6 +1,7 @@
 {#- What the package does before the first model: checks its vars, and creates its SQL macros in the target. -#}
 {% macro on_run_start() %}
-  {% if execute %}
+  {#- kgather's own command line has checked the settings and created the macros before it starts dbt. -#}
+  {% if execute and not var('kgather_prepared', false) %}
     {% if flags.WHICH in ('run', 'build') %}{{ kgather.check_vars() }}{% endif %}
     {% do run_query(kgather.ddl()) %}
   {% endif %}
