@@ -371,9 +371,11 @@ def _attacked(workspace: pipeline.Workspace, audit: Audit) -> dict[str, Any]:
     # Imported here: it brings the kernels, which take seconds to load.
     from kgather import _attacks as attacks
     from kgather._evaluation.evidence import read_evidence
+    from kgather._steps import compiling
 
     with workspace.opened() as con:
         evidence = read_evidence(con, "work", "marts", audit.parameters)
+    compiling.wait()
     return dict(attacks.quick(evidence).as_dict())
 
 

@@ -233,7 +233,7 @@ def gather(users: Users) -> Groups:
     least = _least(users)
     passes = _passes(options, users.n)
     if passes:
-        compiling.wait()
+        compiling.wait_for_refining()
         groups = refine(users.vectors, groups, least, passes=passes, threads=options.threads)
     if options.sensitive_l is not None:
         groups = merge_until_diverse(

@@ -6,7 +6,7 @@ from numba import njit
 from kgather.udfs._shared.selection import kth_smallest
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def swap(rows: np.ndarray, order: np.ndarray, i: int, j: int) -> None:
     """Exchanges two rows, and whose they are. O(d)."""
     for a in range(rows.shape[1]):

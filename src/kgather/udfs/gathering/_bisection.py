@@ -22,7 +22,7 @@ _SAMPLE_ABOVE = 4096
 _SAMPLE = 1024
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def put_down(stack: np.ndarray, depth: int, lo: int, border: int, hi: int, lopsided: int) -> int:
     """Puts both parts of a cut on the stack, int64[STACK, 3], the larger one first; returns the new depth."""
     first_larger = border - lo > hi - border
@@ -58,7 +58,7 @@ def squared_distances(rows: np.ndarray, lo: int, hi: int, point: np.ndarray, out
         out[i] = total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _score_tries(
     rows: np.ndarray,
     lo: int,
@@ -137,7 +137,7 @@ def _choose_try(sums: np.ndarray, counts: np.ndarray, total: np.ndarray, looked:
     return best, best_score
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _part(rows: np.ndarray, order: np.ndarray, lo: int, hi: int, centroid: np.ndarray, plane: np.ndarray) -> int:
     """Moves the side of c_L to the front of lo:hi; returns where the other side begins."""
     i, j = lo, hi
@@ -154,7 +154,7 @@ def _part(rows: np.ndarray, order: np.ndarray, lo: int, hi: int, centroid: np.nd
     return i
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _widest_axis(rows: np.ndarray, lo: int, hi: int, centroid: np.ndarray, plane: np.ndarray) -> bool:
     """Sets the plane to the axis of the largest variance; False if the records are all equal."""
     axis, widest = 0, 0.0
@@ -170,7 +170,7 @@ def _widest_axis(rows: np.ndarray, lo: int, hi: int, centroid: np.ndarray, plane
     return widest > 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _halve(
     rows: np.ndarray,
     order: np.ndarray,
@@ -194,7 +194,7 @@ def _halve(
     return middle
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def split_by_farthest(
     rows: np.ndarray,
     order: np.ndarray,
@@ -222,7 +222,7 @@ def split_by_farthest(
     return lo + k
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def bisect(
     rows: np.ndarray,
     order: np.ndarray,
@@ -263,7 +263,7 @@ def bisect(
     return _halve(rows, order, lo, hi, centroid, planes[max(best, 0)], key, spare)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def fill_up(
     rows: np.ndarray,
     order: np.ndarray,

@@ -102,7 +102,7 @@ def cut(
     return order, edges[: blocks + 1]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _axis(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> bool:
     """Sets the direction to the principal axis of lo:hi, by a sample; False if the sampled rows are equal."""
     n, d = hi - lo, rows.shape[1]
@@ -148,7 +148,7 @@ def _axis(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _widest(rows: np.ndarray, lo: int, hi: int, direction: np.ndarray) -> None:
     """Sets the direction to the axis along which lo:hi reach farthest."""
     axis, widest = 0, -1.0

@@ -61,7 +61,7 @@ def _prediction_vectors(level: np.ndarray, user_factors: np.ndarray, item_factor
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _semidefinite_root(c: np.ndarray) -> None:
     """Replaces the lower triangle of a positive semidefinite float64[r, r] by L with L L' = c, in place.
 

@@ -3,11 +3,12 @@
 A candidate is always a user, and her group at the time of the search is looked at.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numba import njit
 
-from kgather.udfs._shared.one_type import int64
-from kgather.udfs.gathering.blocks import cut_rows
+from kgather.udfs.gathering.blocks import cut
 from kgather.udfs.refining._chains import Block, gap
 
 _KNOWN_UP_TO = 4096  # users of a block whose distances are all kept (128 MB)
@@ -55,44 +56,60 @@ def _four_gaps(rows: np.ndarray, lo: int, j: int, gaps: np.ndarray) -> None:
     gaps[lo, j], gaps[lo + 1, j], gaps[lo + 2, j], gaps[lo + 3, j] = s0, s1, s2, s3
 
 
-@njit(nogil=True, cache=True)
-def near_users(rows: np.ndarray, near: np.ndarray) -> None:
-    """Sets near int32[b, m] (-1 before) to users near each, in any order; -1 stays where there are fewer.
+def near_users(rows: np.ndarray, count: int) -> np.ndarray:
+    """So many users near each, int32[b, count], in any order; -1 where there are fewer.
 
     Users are compared inside cells of at most 512, which are cut in three ways: a near one across the border
     of all three is missed. O(b d), in float32: the search tolerates that.
     """
-    b = len(rows)
-    kept = np.full(near.shape, np.inf, dtype=np.float32)
+    near, kept = _nobody(rows, count)
+    if count == 0:
+        return near
     shrink = _shrink(rows)
-    nothing = np.empty(0, dtype=np.int64)
-    edges = np.empty(b + 1, dtype=np.int64)
     for turn in range(_TURNS):
-        moved, order = rows.copy(), np.arange(b)
-        cells = cut_rows(moved, order, nothing, int64(_CELL), turn, edges)
+        moved = rows.copy()
+        order, edges = cut(moved, _CELL, turn=turn)
         points, names = _shrunk(moved, shrink), order.astype(np.int32)
-        for c in range(cells):
-            lo, hi = edges[c], edges[c + 1]
-            _enter(points[lo:hi], order[lo:hi], points[lo:hi], names[lo:hi], kept, near)
+        for lo, hi in pairwise(edges.tolist()):
+            _enter_all(points[lo:hi], order[lo:hi], points[lo:hi], names[lo:hi], kept, near)
+    return near
 
 
-@njit(nogil=True, cache=True)
-def near_groups(block: Block, groups: int, near: np.ndarray) -> None:
-    """Sets near int32[b, m] (-1 before) to a user of each of the m groups whose centroids are nearest.
+def near_groups(block: Block, groups: int, count: int) -> np.ndarray:
+    """A user of each of the `count` groups whose centroids are nearest to each user, int32[b, count]; -1 where there
+    are fewer.
 
     The user is the member nearest to the centroid, who is likely to stay. O(b groups d).
     """
     rows = block.rows
-    names = np.empty(groups, dtype=np.int32)
-    for g in range(groups):
-        names[g] = block.users[block.groups[g].head].before
-    kept = np.full(near.shape, np.inf, dtype=np.float32)
+    names = block.users["before"][block.groups["head"][:groups]]
+    near, kept = _nobody(rows, count)
     shrink = _shrink(rows)
-    _enter(_shrunk(rows, shrink), np.arange(len(rows)), _shrunk(block.centre[:groups], shrink), names, kept, near)
+    _enter_all(_shrunk(rows, shrink), np.arange(len(rows)), _shrunk(block.centre[:groups], shrink), names, kept, near)
+    return near
 
 
-@njit(nogil=True, cache=True)
-def _enter(
+def _nobody(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places for so many near ones of each, int32[b, count], and their distances, float32[b, count]."""
+    shape = (len(rows), count)
+    return np.full(shape, -1, dtype=np.int32), np.full(shape, np.inf, dtype=np.float32)
+
+
+def _shrink(rows: np.ndarray) -> float:
+    """A factor that brings all values to at most 1, so that no square overflows."""
+    largest = float(np.abs(rows).max())
+    return 1.0 / largest if largest > 0.0 else 1.0
+
+
+def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
+    """The rows as float32, with columns of zeros up to a multiple of four."""
+    b, d = rows.shape
+    points = np.zeros((b, -(-d // 4) * 4), dtype=np.float32)
+    points[:, :d] = rows * shrink
+    return points
+
+
+def _enter_all(
     points: np.ndarray, order: np.ndarray, others: np.ndarray, names: np.ndarray, kept: np.ndarray, near: np.ndarray
 ) -> None:
     """Enters the names int32[c] of the others float32[c, d] that are nearest to the points float32[p, d].
@@ -102,39 +119,33 @@ def _enter(
     distance = np.empty(_CHUNK, dtype=np.float32)
     for start in range(0, len(names), _CHUNK):  # a chunk stays in the cache while all points pass
         chunk = np.ascontiguousarray(others[start : start + _CHUNK].T)
-        chunk_names = names[start : start + _CHUNK]
-        for i in range(len(points)):
-            _to_chunk(chunk, points, i, distance)
-            first = i * len(chunk_names) // len(points)
-            _keep_nearest(distance, first, len(chunk_names), chunk_names, order[i], kept, near)
-            _keep_nearest(distance, int64(0), first, chunk_names, order[i], kept, near)
+        _enter(points, order, chunk, names[start : start + _CHUNK], distance, kept, near)
 
 
 @njit(nogil=True, cache=True)
-def _shrink(rows: np.ndarray) -> float:
-    """A factor that brings all values to at most 1, so that no square overflows."""
-    largest = 0.0
-    for i in range(rows.shape[0]):
-        for a in range(rows.shape[1]):
-            largest = max(largest, abs(rows[i, a]))
-    return 1.0 / largest if largest > 0.0 else 1.0
-
-
-@njit(nogil=True, cache=True)
-def _shrunk(rows: np.ndarray, shrink: float) -> np.ndarray:
-    """The rows as float32, with columns of zeros up to a multiple of four."""
-    b, d = rows.shape
-    points = np.zeros((b, -(-d // 4) * 4), dtype=np.float32)
-    for i in range(b):
-        for a in range(d):
-            points[i, a] = np.float32(rows[i, a] * shrink)
-    return points
+def _enter(
+    points: np.ndarray,
+    order: np.ndarray,
+    chunk: np.ndarray,
+    names: np.ndarray,
+    distance: np.ndarray,
+    kept: np.ndarray,
+    near: np.ndarray,
+) -> None:
+    """Enters those of a chunk float32[d, c] that are nearest to the points. distance float32[>= c]: scratch."""
+    size = len(names)
+    for i in range(len(points)):
+        _to_chunk(chunk, points, i, distance)
+        first = i * size // len(points)
+        for part in range(2):
+            lo, hi = (first, size) if part == 0 else (0, first)
+            _keep_nearest(distance, lo, hi, names, order[i], kept, near)
 
 
 # Rows are named by their numbers here: to slice them counts references, which costs more than a short loop.
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarray) -> None:
     """distance[j] = squared distance of point i to column j of the chunk float32[d, c]."""
     size = chunk.shape[1]
@@ -147,7 +158,7 @@ def _to_chunk(chunk: np.ndarray, points: np.ndarray, i: int, distance: np.ndarra
             distance[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _keep_nearest(
     distance: np.ndarray, lo: int, hi: int, names: np.ndarray, user: int, kept: np.ndarray, near: np.ndarray
 ) -> None:
@@ -168,7 +179,7 @@ def _keep_nearest(
                 limit, at = _farthest(kept, user)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _has(near: np.ndarray, user: int, name: int) -> bool:
     found = False
     for place in range(near.shape[1]):
@@ -176,7 +187,7 @@ def _has(near: np.ndarray, user: int, name: int) -> bool:
     return found
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _farthest(kept: np.ndarray, user: int) -> tuple[float, int]:
     """The largest distance kept for the user, and its place."""
     limit, at = kept[user, 0], 0

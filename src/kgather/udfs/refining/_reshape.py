@@ -61,7 +61,7 @@ def _cheapest(
     return best, target
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _give_up(block: Block, g: int, tiny: float) -> float:
     """Shares the members of a group out among near ones if that lowers the squares; returns the change."""
     rows, near, users, groups, centre = block.rows, block.near, block.users, block.groups, block.centre
@@ -100,7 +100,7 @@ def _give_up(block: Block, g: int, tiny: float) -> float:
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _make_new(
     block: Block,
     u: int,
@@ -127,11 +127,8 @@ def _make_new(
     pooled = 0
     for c in range(count):
         g = some[c]
-        seen = False
-        for earlier in range(c):
-            seen = seen or some[earlier] == g
         quota[g] = groups[g].size - groups[g].level - (1 if c == 0 else 0)
-        if seen or quota[g] <= 0:
+        if quota[g] <= 0 or _seen(some, c):
             continue
         w = int64(groups[g].head)
         for _ in range(min(groups[g].size, _POOLED)):
@@ -141,7 +138,7 @@ def _make_new(
             w = users[w].after
     if pooled < wanted - 1:
         return 0.0
-    taken = np.empty(wanted, dtype=np.int64)
+    taken: np.ndarray = np.empty(int64(wanted), dtype=np.int64)
     taken[0] = u
     got = 1
     for at in ascending(distance[:pooled]):
@@ -164,20 +161,31 @@ def _make_new(
         move(block, w, target)
     settle(block, target)
     for c in range(count):
-        if some[c] not in some[:c]:
+        if not _seen(some, c):
             settle(block, int64(some[c]))
     return change
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
+def _seen(some: np.ndarray, c: int) -> bool:
+    """Whether the group some[c] stands there before."""
+    seen = False
+    for earlier in range(c):
+        seen = seen or some[earlier] == some[c]
+    return seen
+
+
+@njit(nogil=True, cache=True, inline="always")
 def _change_of_new(block: Block, taken: np.ndarray, marked: np.ndarray, some: np.ndarray) -> float:
     """The change of squares if the taken users leave their groups (which are among some, maybe more than
     once) for one of their own; inf if a group that stays behind would not fit.
     """
     rows, users, groups, centre = block.rows, block.users, block.groups, block.centre
     d = rows.shape[1]
-    shift = np.zeros(d)
+    shift = np.empty(d)
     change = 0.0
+    for a in range(d):
+        shift[a] = 0.0
     for w in taken:
         for a in range(d):
             shift[a] += rows[w, a]
@@ -187,7 +195,7 @@ def _change_of_new(block: Block, taken: np.ndarray, marked: np.ndarray, some: np
             change += away * away
     for c in range(len(some)):
         g = some[c]
-        if g in some[:c]:
+        if _seen(some, c):
             continue
         for a in range(d):
             shift[a] = 0.0
