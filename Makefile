@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -109,6 +109,9 @@ bench-mondrian: bench-setup  ## Mondrian against anonypy: benchmarks/mondrian.py
 
 bench-satisfaction: bench-setup  ## who is near whom, against the paper's ways: benchmarks/satisfaction.py
 	$(BIN)/python benchmarks/satisfaction.py
+
+bench-trees: bench-setup  ## searches for near users against scipy's trees: benchmarks/trees.py
+	$(BIN)/python benchmarks/trees.py
 
 bench-verification: bench-setup  ## checking models against pycanon: benchmarks/verification.py
 	$(BIN)/python -m pip install --quiet --no-deps pycanon

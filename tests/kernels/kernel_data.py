@@ -1,6 +1,7 @@
 """Ratings for the tests of the kernels: made up ones and the public sets, as arrays."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,20 @@ from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 Ratings = tuple[np.ndarray, np.ndarray, np.ndarray]  # user codes, item codes, ratings
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    """Seconds that processors worked at it, all threads together: what else the machine does hardly counts."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def check_growth(work: Callable[[int], object], n: int) -> None:
+    """No claim of speed: what is quadratic takes 64 times as long for n as for an eighth of it, what is linear 8."""
+    work(n // 64)  # compiled
+    usual = max(cpu_seconds(lambda: work(n // 8)), 0.05)  # of what takes less, most is the same for any n
+    assert cpu_seconds(lambda: work(n)) <= 24 * usual
 
 
 def batch(users: Sequence[int], items: Sequence[int], ratings: Sequence[float]) -> pa.RecordBatch:

@@ -1,13 +1,11 @@
 """Bounded t-means over bins: the rules by hand and as written down, the promises on any data, and real data."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from kernel_data import matrix_of, movielens_100k, movielens_csv, split
+from kernel_data import cpu_seconds, matrix_of, movielens_100k, movielens_csv, split
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import keyed, seed64
@@ -239,9 +237,7 @@ def test_bad_data_takes_no_quadratic_time(name: str) -> None:
 
 
 def _seconds(points: np.ndarray, k: int) -> float:
-    start = time.perf_counter()
-    btm.gather(points, k, rounds=2)
-    return time.perf_counter() - start
+    return cpu_seconds(lambda: btm.gather(points, k, rounds=2))
 
 
 @pytest.mark.parametrize(

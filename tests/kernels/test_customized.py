@@ -2,7 +2,6 @@
 than Bisecting One-K-Gather, no quadratic time however levels are spread.
 """
 
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from kernel_data import matrix_of, movielens_100k, split
+from kernel_data import cpu_seconds, matrix_of, movielens_100k, split
 
 from kgather._errors import InputError
 from kgather.udfs.gathering import bkg, bokg
@@ -181,9 +180,7 @@ def test_no_levels_take_quadratic_time(name: str) -> None:
 
 
 def _seconds(points: np.ndarray, levels: np.ndarray) -> float:
-    start = time.perf_counter()
-    gather(points, levels, passes=2)
-    return time.perf_counter() - start
+    return cpu_seconds(lambda: gather(points, levels, passes=2))
 
 
 def test_who_asks_for_much_does_not_bind_the_others() -> None:

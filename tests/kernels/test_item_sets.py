@@ -1,6 +1,5 @@
 """k^m-anonymity: small sets by hand, all sets by brute force, MovieLens, hostile and bad input."""
 
-import time
 from itertools import combinations
 from pathlib import Path
 
@@ -109,10 +108,9 @@ def test_large_classes_need_no_sets() -> None:
     rows = [np.sort(rng.choice(100, 60, replace=False)) for _ in range(40)]
     items = np.tile(np.concatenate(rows), 500).astype(np.int32)
     matrix = RatingMatrix(20_000, 100, np.arange(20_001) * 60, items, np.ones(len(items), dtype=np.float32))
-    start = time.perf_counter()
+    # that none is looked at is counted: more than one set would be refused
     assert violations(matrix, 3, 500, max_sets=1)[1].tolist() == [0, 0, 0]
     assert violations(matrix, 1, 501)[0] == 501
-    assert time.perf_counter() - start < 10
     with pytest.raises(InputError, match="there are 70800 sets of 2 items to look at, more than 70799"):
         violations(matrix, 2, 501, max_sets=70_799)
 

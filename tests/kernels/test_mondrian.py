@@ -1,11 +1,10 @@
 """Mondrian: cuts known by hand, the algorithm as written, the promises on any data, real data, and bad data."""
 
-import time
-
 import numpy as np
 import pytest
 from artifact_data import by_members, check_partition, coded, losses, paper_table, small_tables, top_ten
 from hypothesis import given, settings
+from kernel_data import cpu_seconds
 
 from kgather.udfs.gathering.mondrian import gather
 from kgather.udfs.measuring.generalization_loss import class_ranges
@@ -192,6 +191,4 @@ def test_bad_data_takes_no_quadratic_time_and_no_deep_recursion(name: str) -> No
 
 
 def _seconds(table: np.ndarray, k: int) -> float:
-    start = time.perf_counter()
-    gather(table, k)
-    return time.perf_counter() - start
+    return cpu_seconds(lambda: gather(table, k))

@@ -1,13 +1,12 @@
 """The satisfaction problem: the paper's tables, the definitions by brute force, MovieLens, and hostile input."""
 
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_data import movielens_100k
+from kernel_data import check_growth, movielens_100k
 
 from kgather._errors import InputError
 from kgather.udfs.checking import satisfaction
@@ -144,7 +143,7 @@ def test_what_brute_force_finds(
     assert least == pytest.approx(deviation(table, sensitive, epsilon, r), abs=1e-9)
 
 
-@pytest.mark.parametrize("n_bits", [0, 1, 3, 8], ids=lambda n: f"{n} items with bits")
+@pytest.mark.parametrize("n_bits", [1, 2, 3, 8], ids=lambda n: f"{n} items with bits")
 @pytest.mark.parametrize("kind", ["1 to 5", "any numbers", "mostly one value"])
 @pytest.mark.parametrize(("share", "r"), [(1, 5), (0.6, 0.5)], ids=["one item set", "common items"])
 def test_every_way_and_many_blocks_find_the_same(
@@ -152,7 +151,7 @@ def test_every_way_and_many_blocks_find_the_same(
 ) -> None:
     table = drawn_table(np.random.default_rng(0), 1200, 8, kind, share)
     sensitive = np.random.default_rng(1).integers(0, 9, (1200, 1)).astype(np.float64)
-    monkeypatch.setattr(satisfaction, "_bits_that_pay", lambda points, *_: min(n_bits, points.n_axes))
+    monkeypatch.setattr(satisfaction, "_bits_that_fit", lambda points: min(n_bits, points.n_axes))
     if n_bits < 8:
         monkeypatch.setattr(satisfaction, "_BITS_MEMORY", 1 << 12)  # blocks of 1,024 candidates
     expected = near(table, 1, r).sum(axis=1)
@@ -265,10 +264,8 @@ def many_rows(kind: str) -> tuple[np.ndarray, float]:
 )
 def test_many_rows_are_no_trap(kind: str) -> None:
     table, epsilon = many_rows(kind)
-    neighbours(matrix(table[:100]), epsilon, r=5, at_most=10)
-    start = time.perf_counter()
+    check_growth(lambda n: neighbours(matrix(table[:n]), epsilon, r=5, at_most=10), len(table))
     found = neighbours(matrix(table), epsilon, r=5, at_most=10)
-    assert time.perf_counter() - start < 15  # comparing all pairs takes minutes
     some = np.random.default_rng(1).choice(len(table), 20, replace=False)
     apart = np.abs(table[some, None].astype(np.float32) - table[None].astype(np.float32)).max(axis=2)
     assert found[some].tolist() == np.minimum((apart <= epsilon + 1e-6).sum(axis=1), 10).tolist()

@@ -52,7 +52,7 @@ def disclosure(attacked: Attacked, *, seed: int = 0, cells: int = _CELLS, thread
     middle = (evidence.scale.low + evidence.scale.high) / 2
     form = forms().get(str(evidence.parameters.get("homogenize")))
     fill = middle if form is not None and form.fills_with_median else np.nan
-    sizes = np.ascontiguousarray(evidence.shown.sizes, dtype=np.int64)
+    sizes = np.array(evidence.shown.sizes, dtype=np.int64)  # may be written to, or the kernel is compiled once more
     at_once = max(1, PIECE_BYTES // (8 * max(n, 1)))
     for first in range(0, len(items), at_once):
         low, high = evidence.shown.columns(items[first : first + at_once])

@@ -102,13 +102,13 @@ def publish(
 
             with compiling.ahead(wanted=settings.refines):
                 _build(workspace, settings, loaded, verbose=verbose, report=report)
-            audit = _audit(workspace, settings)
-            if audit.passed:
-                report("attack", 0, 1)
-                attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
-                report("attack", 1, 1)
-                sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
-                audit = replace(audit, attacks=attacks, sweep=sweep)
+                audit = _audit(workspace, settings)
+                if audit.passed:
+                    report("attack", 0, 1)
+                    attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
+                    report("attack", 1, 1)
+                    sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
+                    audit = replace(audit, attacks=attacks, sweep=sweep)
             report("write", 0, 1)
             finished = _write(workspace, settings, audit, umask)
             kept = _keep(workspace, keep_work) if keep_work is not None else None
@@ -372,9 +372,11 @@ def _attacked(workspace: pipeline.Workspace, audit: Audit) -> dict[str, Any]:
     # Imported here: it brings the kernels, which take seconds to load.
     from kgather import _attacks as attacks
     from kgather._evaluation.evidence import read_evidence
+    from kgather._steps import compiling
 
     with workspace.opened() as con:
         evidence = read_evidence(con, "work", "marts", audit.parameters)
+    compiling.wait()
     return dict(attacks.quick(evidence).as_dict())
 
 

@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -14,7 +15,8 @@ from numba.core import event
 from kgather._progress import reporter
 from kgather.udfs.refining import refine
 
-_COMPILE = "from kgather.udfs.refining import refine; refine.compile_all()"
+_COMPILE = "from kgather._steps import compiling; compiling.compile_all()"
+_GLANCE = 0.05  # seconds between two looks at the disk
 _ahead: list[subprocess.Popen[bytes]] = []
 
 
@@ -46,7 +48,9 @@ def tell() -> None:
 
 @contextmanager
 def ahead(*, wanted: bool) -> Iterator[None]:
-    """Compile what takes longest, refining, in a process of its own meanwhile, where it is wanted and not on disk."""
+    """Compile refining, which takes longest, and then the attackers, which come last, in a process of its own
+    meanwhile, where it is wanted and not on disk.
+    """
     if not wanted or not sys.executable or refine.compiled() or (os.cpu_count() or 1) < 2:
         yield
         return
@@ -62,15 +66,30 @@ def ahead(*, wanted: bool) -> Iterator[None]:
         process.wait()
 
 
+def wait_for_refining() -> None:
+    """Wait until refining is compiled, if it is compiled ahead; the attackers need not be."""
+    _wait(refine.compiled)
+
+
 def wait() -> None:
-    """Wait for what is compiled ahead, if anything is, and compile what comes later meanwhile."""
+    """Wait for all that is compiled ahead, if anything is."""
+    _wait(lambda: False)
+
+
+def _wait(enough: Callable[[], bool]) -> None:
     for process in _ahead:
-        if process.poll() is None:
-            _compile_attackers()
+        if process.poll() is None and not enough():
             report = reporter("compile")
             report(0, 1)
-            process.wait()
+            while process.poll() is None and not enough():
+                time.sleep(_GLANCE)
             report(1, 1)
+
+
+def compile_all() -> None:
+    """Compile what every publication calls after its groups are gathered."""
+    refine.compile_all()
+    _compile_attackers()
 
 
 def _compile_attackers() -> None:

@@ -26,7 +26,7 @@ def gather(users: Users, method: Method, options: Any) -> Groups:
     least = _least(users, method)
     passes = _passes(asked, method, users.n)
     if passes:
-        compiling.wait()
+        compiling.wait_for_refining()
         groups = refine(users.vectors, groups, least, passes=passes, threads=users.threads)
     if asked.sensitive_l is not None:
         groups = merge_until_diverse(

@@ -28,7 +28,7 @@ def mix(state: np.uint64) -> np.uint64:
     return z ^ (z >> _S31)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def keyed(seed: np.uint64, a: int, b: int) -> np.uint64:
     """64 bits that belong to the pair (a, b) under the seed."""
     return mix(mix(mix(seed) ^ np.uint64(a)) ^ np.uint64(b))

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def int64(number: int) -> int:
     """The number as 64 bits, whatever it was."""
     return np.int64(number)  # type: ignore[return-value]

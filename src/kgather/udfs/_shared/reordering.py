@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from kgather.udfs._shared.selection import kth_smallest
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def swap(rows: NDArray[np.float32 | np.float64], order: NDArray[np.integer], i: int, j: int) -> None:
     """Exchanges two rows, and whose they are. O(d)."""
     for a in range(rows.shape[1]):

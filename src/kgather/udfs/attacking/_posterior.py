@@ -26,7 +26,10 @@ _IMPOSSIBLE = 1e-4  # how likely what cannot be is nevertheless: attackers, too,
 @njit(nogil=True, cache=True)
 def _prior(behind: Behind) -> NDArray[np.float64]:
     """Logarithms of how likely candidates are before anything is known, but for a constant, float64[c]."""
-    return np.log(np.maximum(behind.users.astype(np.float64), 1e-9))
+    prior = np.empty(len(behind.users))
+    for c in range(len(prior)):
+        prior[c] = np.log(max(np.float64(behind.users[c]), 1e-9))
+    return prior
 
 
 @njit(nogil=True, cache=True)
@@ -80,7 +83,8 @@ def judge_ratings(
     prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
     impossible = np.log(_IMPOSSIBLE)
     for t in range(start, end):
-        found[:] = prior
+        for c in range(n):  # one by one: an array assigned to a slice compiles numpy's message of unlike shapes
+            found[c] = prior[c]
         for j in range(m):
             place = places[t, j]
             rating, variance = np.float64(ratings[t, j]), variances[place]
@@ -98,7 +102,7 @@ def judge_ratings(
                     normal = scale - gap * gap / (2 * variance)
                     if own > 0.0:
                         steps = (bottom - lowest) / step
-                        if abs(steps - np.round(steps)) * step < _HAIR:
+                        if abs(steps - np.rint(steps)) * step < _HAIR:
                             hit = own if abs(gap) < _HAIR else 0.0
                             normal = np.log(hit + (1 - own) * np.exp(max(normal, -700.0)) + 1e-300)
                     found[c] += normal
@@ -131,7 +135,8 @@ def judge_items(
     prior, found, fits = _prior(behind), np.empty(n), np.empty(n, dtype=np.bool_)
     impossible = np.log(_IMPOSSIBLE)
     for t in range(start, end):
-        found[:] = prior
+        for c in range(n):  # one by one: an array assigned to a slice compiles numpy's message of unlike shapes
+            found[c] = prior[c]
         for j in range(m):
             place = places[t, j]
             for c in range(n):

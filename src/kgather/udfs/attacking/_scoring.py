@@ -144,7 +144,9 @@ def fit_candidates(
                     agree[c] += 1
 
         settle_scores(score, fits, right[t], groups[t], behind, out[t, SCORING])
-        least = gaps.min()
+        least = gaps[0]
+        for c in range(n):
+            least = min(least, gaps[c])
         for c in range(n):
             fits[c] = gaps[c] <= least + _ALIKE * max(least, 1.0)
         settle(fits, right[t], groups[t], behind, out[t, DISTANCE])

@@ -11,8 +11,8 @@ find the sets, rows are compared. If epsilon >= r only the items that both have 
 The paper slices along the axes in their order. Here the items are ordered by how many pairs of users they separate.
 The rows are sorted by the first of them, so that a slice along it is a range. Along the next items a slice is a row of
 bits (who is within epsilon of a value, or has not rated the item), and 1,024 candidates are cut at once until none is
-left. Some pairs drawn tell how many items are worth bits; who is left after them is compared rating by rating, and
-counting stops at k. Ratings of more than 64 values fall into 64 ranges, and whoever is left is always compared.
+left. Where the bits of all items do not fit in memory, who is left is compared rating by rating; counting stops at k.
+Ratings of more than 64 values fall into 64 ranges, and whoever is left is always compared.
 
 Complexity: O(nnz) for the hashes, the order and the codes. Then for each different row the rows in its slice, by 64,
 times the items that it takes to separate them: quadratic in the number of different rows at worst (of one item set, if
@@ -46,7 +46,6 @@ _FEW = 48  # rows of one item set that are compared pair by pair
 _VALUES = 64  # values, or ranges of values, that have bits of their own
 _CHUNK = 16  # words of candidates that are cut at once
 _BITS_MEMORY = 1 << 26
-_DRAWN = 512  # pairs that tell how many items have bits
 _SAMPLE = 1 << 13  # ratings that tell the ranges of values
 _SLOTS = 1024
 _SORTED_BY = 4  # items that the rows are sorted by
@@ -191,7 +190,7 @@ class _Near:
             near.counts[chosen], near.moments[chosen] = counts.sum(), _merged(moments)
             return
         near_counts, near_moments = np.where(counts >= at_most, counts, 0), np.zeros_like(moments)
-        for block in _blocks(points, self.limit, float(at_most) / counts.mean(), moments.shape[1] > 0):
+        for block in _blocks(points):
 
             def visit(lo: int, hi: int, block: _Block = block) -> None:
                 _visit(
@@ -356,54 +355,30 @@ def _value_ranges(
     return lows, np.concatenate([lows[1:], [high]])
 
 
-def _blocks(points: _Points, limit: float, at_most: float, all_pairs: bool) -> Iterator[_Block]:
-    """The candidates block by block, with bits for as many items as pay."""
-    n = len(points.slices)
-    n_bits = _bits_that_pay(points, limit, at_most, all_pairs)
-    n_values = len(points.lows)
-    n_bits = min(n_bits, max(_BITS_MEMORY // (16 * _CHUNK * n_values), 1))
+def _blocks(points: _Points) -> Iterator[_Block]:
+    """The candidates block by block, with bits for all items, or for as many of the first as fit in memory.
+
+    To choose how many items are worth bits by a model of the cost was no faster: those not needed cost next to nothing.
+    """
+    n, n_values = len(points.slices), len(points.lows)
+    n_bits = _bits_that_fit(points)
     exact = points.exact
     tails = points.indptr[:-1].copy()
-    if exact and n_bits > 0:
+    if exact:
         _tails(points.indptr, points.ranks, n_bits, tails)
-    words = (n + 63) // 64
-    if n_bits > 0:
-        words = min(words, max(_BITS_MEMORY // (8 * n_bits * n_values) - _CHUNK, _CHUNK))
+    words = min((n + 63) // 64, max(_BITS_MEMORY // (8 * n_bits * n_values) - _CHUNK, _CHUNK))
     low_code = points.near_codes.argmax(axis=1)
     high_code = n_values - 1 - points.near_codes[:, ::-1].argmax(axis=1)
     bits = np.empty((n_bits, n_values, words + _CHUNK), dtype=np.uint64)
     for first in range(0, n, 64 * words):
         last = min(first + 64 * words, n)
-        if n_bits > 0:
-            _fill(points.indptr, points.ranks, points.codes, first, last, low_code, high_code, bits)
+        _fill(points.indptr, points.ranks, points.codes, first, last, low_code, high_code, bits)
         yield _Block(first, last, bits, n_bits, not exact or n_bits < points.n_axes, tails)
 
 
-def _bits_that_pay(points: _Points, limit: float, at_most: float, all_pairs: bool) -> int:
-    """How many items should have bits, by what it takes to separate some pairs (the weights are nanoseconds)."""
-    n, n_axes, entries = len(points.slices), points.n_axes, len(points.ranks)
-    drawn = np.empty(_DRAWN, dtype=np.int64)
-    _draw(points.indptr, points.ranks, points.values, points.unrated, points.slices, n_axes, limit, drawn)
-    left = 1 - np.cumsum(np.bincount(drawn, minlength=n_axes + 1))[:n_axes] / _DRAWN  # after item t
-    left = np.concatenate([[1.0], left])
-    slices = points.slices[:, 1] - points.slices[:, 0]
-    pairs = float(slices.mean()) + points.unrated
-    if not all_pairs:
-        pairs = min(pairs, at_most / max(left[n_axes], 1 / n))
-    density = entries / (n * n_axes)
-    steps = np.concatenate([[0.0], np.cumsum(left[:-1])]) * density  # of a comparison, until item t
-    scans = np.concatenate([[0.0], np.cumsum(1 - (1 - left[:-1]) ** (64 * _CHUNK))]) * density
-    tried = np.unique(np.minimum([0, *(4**e for e in range(1, 12))], n_axes))
-    chunks = max(pairs / (64 * _CHUNK), 1.0)
-    scan = n * chunks * (20 + 8 * scans[tried])
-    compare = n * pairs * (4 * left[tried] + 1.5 * (steps[n_axes] - steps[tried] * points.exact))
-    if not points.exact:
-        compare = n * pairs * left[tried] * (4 + 1.5 * steps[n_axes])
-    if points.exact:
-        compare[tried == n_axes] = 0
-    build = 4 * entries * tried / n_axes + tried * len(points.lows) * n / 64
-    cost = np.where(tried == 0, n * pairs * (6 + 1.5 * steps[n_axes]), scan + compare + build)
-    return int(tried[cost.argmin()])
+def _bits_that_fit(points: _Points) -> int:
+    """How many items have bits: a block of the least number of candidates has to fit in memory."""
+    return min(points.n_axes, max(_BITS_MEMORY // (16 * _CHUNK * len(points.lows)), 1))
 
 
 @njit(nogil=True, cache=True)
@@ -761,27 +736,6 @@ def _separating(
         else:
             j += 1
     return none
-
-
-@njit(nogil=True, cache=True)
-def _draw(
-    indptr: NDArray[np.int64],
-    ranks: NDArray[np.int32],
-    values: NDArray[np.float32],
-    unrated: int,
-    slices: NDArray[np.int64],
-    n_axes: int,
-    limit: float,
-    out: NDArray[np.int64],
-) -> None:
-    """The first item that separates two rows, for some pairs of a row and one in its slice; n_axes for near ones."""
-    for d in range(len(out)):
-        p = np.int64(keyed(np.uint64(1), d, 0) % np.uint64(len(slices)))
-        size = slices[p, 1] - slices[p, 0] + unrated
-        q = np.int64(keyed(np.uint64(2), d, 0) % np.uint64(size))
-        if q >= unrated:
-            q += slices[p, 0] - unrated
-        out[d] = _separating(ranks, values, indptr[p], indptr[p + 1], indptr[q], indptr[q + 1], limit, n_axes)
 
 
 @njit(nogil=True, cache=True)

@@ -511,6 +511,9 @@ def _tree(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """A k-d tree of the centroids of `partners`: each node is halved along its widest side.
 
+    scipy's cKDTree is up to 1.5 times as fast on usual data, but quadratic on equal centroids, which it puts in one leaf
+    (benchmarks/trees.py), and all of them would be given the same neighbours.
+
     sorted_groups int64[g, d]: all groups in the order of each coordinate; rank int64[g, d]: their places there.
     Returns the partners in the order of the leaves; the place of each group in it; nodes int64[., 3]: first, end,
     left child (the right one follows it; 0 = leaf); boxes float64[., 2, d].

@@ -23,7 +23,7 @@ _SAMPLE_ABOVE = 4096
 _SAMPLE = 1024
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def put_down(stack: NDArray[np.int64], depth: int, lo: int, border: int, hi: int, lopsided: int) -> int:
     """Puts both parts of a cut on the stack, int64[STACK, 3], the larger one first; returns the new depth."""
     first_larger = border - lo > hi - border
@@ -61,7 +61,7 @@ def squared_distances(
         out[i] = total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _score_tries(
     rows: NDArray[np.float32],
     lo: int,
@@ -142,7 +142,7 @@ def _choose_try(
     return best, best_score
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _part(
     rows: NDArray[np.float32],
     order: NDArray[np.int32],
@@ -166,7 +166,7 @@ def _part(
     return i
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _widest_axis(
     rows: NDArray[np.float32], lo: int, hi: int, centroid: NDArray[np.float64], plane: NDArray[np.float64]
 ) -> bool:
@@ -184,7 +184,7 @@ def _widest_axis(
     return widest > 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _halve(
     rows: NDArray[np.float32],
     order: NDArray[np.int32],
@@ -208,7 +208,7 @@ def _halve(
     return middle
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def split_by_farthest(
     rows: NDArray[np.float32],
     order: NDArray[np.int32],
@@ -236,7 +236,7 @@ def split_by_farthest(
     return lo + k
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def bisect(
     rows: NDArray[np.float32],
     order: NDArray[np.int32],
@@ -277,7 +277,7 @@ def bisect(
     return _halve(rows, order, lo, hi, centroid, planes[max(best, 0)], key, spare)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def fill_up(
     rows: NDArray[np.float32],
     order: NDArray[np.int32],

@@ -104,7 +104,7 @@ def cut(
     return order, edges[: blocks + 1]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _axis(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: NDArray[np.float64]) -> bool:
     """Sets the direction to the principal axis of lo:hi, by a sample; False if the sampled rows are equal."""
     n, d = hi - lo, rows.shape[1]
@@ -150,7 +150,7 @@ def _axis(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: N
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _widest(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: NDArray[np.float64]) -> None:
     """Sets the direction to the axis along which lo:hi reach farthest."""
     axis, widest = 0, -1.0

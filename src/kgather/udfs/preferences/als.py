@@ -21,6 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, seed64
+from kgather.udfs._shared.one_type import int64
 from kgather.udfs._shared.options import flag, real, whole
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.preferences._gram import LANES, add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
@@ -490,7 +491,9 @@ def _solve_items(
     counts = np.empty(hi - lo, dtype=np.int64)
     # the weights of a rating: in the level, and in the factors by the length of its user's; 0 where all are small
     weights = np.zeros((hi - lo, 2))
-    longest = lengths.max()
+    longest = np.float32(0.0)
+    for length in lengths:
+        longest = max(longest, length)
     most = 0
     for i in range(lo, hi):
         count = item_counts[i] - (held_indptr[i + 1] - held_indptr[i])
@@ -513,7 +516,7 @@ def _solve_items(
                 continue
             own = users[start:stop]
             _move(own, values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
-            add_rows(gram, user_design, user_level, own, moved, 0, stop - start, 1.0, systems[i - lo], tag)
+            add_rows(gram, user_design, user_level, own, moved, int64(0), stop - start, 1.0, systems[i - lo], tag)
     for i in range(lo, hi):
         system = systems[i - lo]
         start, stop = held_indptr[i], held_indptr[i + 1]
@@ -522,7 +525,7 @@ def _solve_items(
         else:
             own = held_users[start:stop]
             _move(own, held_values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
-            add_rows(gram, user_design, user_level, own, moved, 0, stop - start, -1.0, system, tag)
+            add_rows(gram, user_design, user_level, own, moved, int64(0), stop - start, -1.0, system, tag)
         count = counts[i - lo]
         # the item's level is penalized as a distance from the mean of all ratings
         for a in range(columns):
@@ -549,7 +552,7 @@ def _move(
         moved[j] = min(max(np.float64(values[j]), middle - reach), middle + reach)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _factor_penalty(penalty: tuple[float, float, float, float], count: int) -> float:
     return penalty[1] * np.float64(count) ** penalty[2] * (1.0 + penalty[3] / count)
 

@@ -64,7 +64,7 @@ def _prediction_vectors(
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _semidefinite_root(c: NDArray[np.float64]) -> None:
     """Replaces the lower triangle of a positive semidefinite float64[r, r] by L with L L' = c, in place.
 

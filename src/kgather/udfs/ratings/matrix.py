@@ -345,7 +345,7 @@ def _scatter(
     return by_user, by_user_values
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _sift(items: NDArray[np.int32], values: NDArray[np.float32], lo: int, root: int, stop: int) -> None:
     """Restores the heap items[lo:lo + stop] from `root` down."""
     while True:
@@ -360,7 +360,7 @@ def _sift(items: NDArray[np.int32], values: NDArray[np.float32], lo: int, root: 
         root = child
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _exchange(items: NDArray[np.int32], values: NDArray[np.float32], i: int, j: int) -> None:
     item, value = items[i], values[i]
     items[i], values[i] = items[j], values[j]
@@ -380,11 +380,14 @@ def _sort_rows(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDAr
                 ascending = False
                 break
         if not ascending:
-            for root in range(size // 2 - 1, -1, -1):
-                _sift(items, values, lo, root, size)
-            for stop in range(size - 1, 0, -1):
-                _exchange(items, values, lo, lo + stop)
-                _sift(items, values, lo, 0, stop)
+            root, stop = size // 2, size
+            while stop > 1:
+                if root > 0:  # build the heap
+                    root -= 1
+                else:  # take the largest out
+                    stop -= 1
+                    _exchange(items, values, lo, lo + stop)
+                _sift(items, values, lo, root, stop)
         for j in range(lo + 1, lo + size):
             if items[j] == items[j - 1]:
                 return j

@@ -100,7 +100,6 @@ def _to_centroid(gaps: NDArray[np.float64], users: NDArray[np.void], groups: NDA
     return max(0.0, total / groups[g].size - groups[g].spread)
 
 
-@njit(nogil=True, cache=True)
 def new_block(
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
@@ -122,14 +121,21 @@ def new_block(
         np.empty(len(users), dtype=np.int32),
         most,
     )
-    for i in range(len(users)):
-        _link(users, groups, i, int64(users[i].group))
-    for g in range(room - 1, -1, -1):  # so that the smallest unused number is taken first
-        settle(block, g)
+    _settle_all(block)
     return block
 
 
 @njit(nogil=True, cache=True)
+def _settle_all(block: Block) -> None:
+    """Links the users of a new block to rings, and settles all groups."""
+    users, groups = block.users, block.groups
+    for i in range(len(users)):
+        _link(users, groups, i, int64(users[i].group))
+    for g in range(len(groups) - 1, -1, -1):  # so that the smallest unused number is taken first
+        settle(block, g)
+
+
+@njit(nogil=True, cache=True, inline="always")
 def _link(users: NDArray[np.void], groups: NDArray[np.void], i: int, g: int) -> None:
     """Puts user i at the end of the ring of group g."""
     if groups[g].size == 0:
@@ -159,7 +165,7 @@ def move(block: Block, i: int, g: int) -> int:
     return left
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def unused_number(block: Block) -> int:
     """Takes a group number that is not in use."""
     unused = block.unused
@@ -213,14 +219,19 @@ def settle(block: Block, g: int) -> None:
         before = members[at]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _sort(users: NDArray[np.void], members: NDArray[np.int32]) -> None:
     """Sorts the members of a group: those farthest from its centroid first."""
     if len(members) > _SORTED_BY_INSERTION:
         key = np.empty(len(members))
         for at in range(len(members)):
             key[at] = -users[members[at]].own
-        members[:] = members[ascending(key)]
+        order = ascending(key)
+        # one by one: to assign an array to a slice compiles numpy's message of shapes that do not fit
+        for at in range(len(members)):
+            order[at] = members[order[at]]
+        for at in range(len(members)):
+            members[at] = order[at]
         return
     for at in range(1, len(members)):
         i = members[at]
@@ -231,7 +242,7 @@ def _sort(users: NDArray[np.void], members: NDArray[np.int32]) -> None:
         members[place] = i
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _rest(users: NDArray[np.void], groups: NDArray[np.void], i: int) -> int:
     """The level of the group of user i without her."""
     g = users[i].group
@@ -240,7 +251,7 @@ def _rest(users: NDArray[np.void], groups: NDArray[np.void], i: int) -> int:
     return groups[g].level
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def fits(size: int, level: int, old_size: int, old_level: int, most: int) -> bool:
     """Whether a group may have this size and level: enough members, and not more than `most` (0: 2 level - 1)
     unless it has had too many before and does not grow.
@@ -287,7 +298,7 @@ def _keep(steps: NDArray[np.void], last: int) -> None:
         steps[step].best = steps[step].user
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _keep_next(steps: NDArray[np.void], nexts: NDArray[np.void], step: int, user: int, cost: float) -> None:
     """Enters a continuation in the list of the best ones of a step."""
     place = steps[step].found
@@ -405,7 +416,7 @@ def _best_chain(
     return best, length, end, stamp
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _follow(block: Block, steps: NDArray[np.void], length: int, end: int) -> None:
     """Moves the users of the best chain."""
     home = int64(block.users[steps[0].best].group)

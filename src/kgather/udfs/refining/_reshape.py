@@ -68,7 +68,7 @@ def _cheapest(
     return best, target
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _give_up(block: Block, g: int, tiny: float) -> float:
     """Shares the members of a group out among near ones if that lowers the squares; returns the change."""
     rows, near, users, groups, centre = block.rows, block.near, block.users, block.groups, block.centre
@@ -107,7 +107,7 @@ def _give_up(block: Block, g: int, tiny: float) -> float:
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _make_new(
     block: Block,
     u: int,
@@ -134,11 +134,8 @@ def _make_new(
     pooled = 0
     for c in range(count):
         g = some[c]
-        seen = False
-        for earlier in range(c):
-            seen = seen or some[earlier] == g
         quota[g] = groups[g].size - groups[g].level - (1 if c == 0 else 0)
-        if seen or quota[g] <= 0:
+        if quota[g] <= 0 or _seen(some, c):
             continue
         w = int64(groups[g].head)
         for _ in range(min(groups[g].size, _POOLED)):
@@ -148,7 +145,7 @@ def _make_new(
             w = users[w].after
     if pooled < wanted - 1:
         return 0.0
-    taken = np.empty(wanted, dtype=np.int64)
+    taken: NDArray[np.int64] = np.empty(int64(wanted), dtype=np.int64)
     taken[0] = u
     got = 1
     for at in ascending(distance[:pooled]):
@@ -171,20 +168,31 @@ def _make_new(
         move(block, w, target)
     settle(block, target)
     for c in range(count):
-        if some[c] not in some[:c]:
+        if not _seen(some, c):
             settle(block, int64(some[c]))
     return change
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
+def _seen(some: NDArray[np.int64], c: int) -> bool:
+    """Whether the group some[c] stands there before."""
+    seen = False
+    for earlier in range(c):
+        seen = seen or some[earlier] == some[c]
+    return seen
+
+
+@njit(nogil=True, cache=True, inline="always")
 def _change_of_new(block: Block, taken: NDArray[np.int64], marked: NDArray[np.bool_], some: NDArray[np.int64]) -> float:
     """The change of squares if the taken users leave their groups (which are among some, maybe more than
     once) for one of their own; inf if a group that stays behind would not fit.
     """
     rows, users, groups, centre = block.rows, block.users, block.groups, block.centre
     d = rows.shape[1]
-    shift = np.zeros(d)
+    shift = np.empty(d)
     change = 0.0
+    for a in range(d):
+        shift[a] = 0.0
     for w in taken:
         for a in range(d):
             shift[a] += rows[w, a]
@@ -194,7 +202,7 @@ def _change_of_new(block: Block, taken: NDArray[np.int64], marked: NDArray[np.bo
             change += away * away
     for c in range(len(some)):
         g = some[c]
-        if g in some[:c]:
+        if _seen(some, c):
             continue
         for a in range(d):
             shift[a] = 0.0

@@ -16,7 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from kgather._errors import InputError
@@ -144,7 +143,7 @@ def _one_pass(
     order, edges = cut(_centroids(rows, code, size), block, weights=size, turn=turn)
     starts = np.zeros(len(size) + 1, dtype=np.int64)
     np.cumsum(size[order], out=starts[1:])
-    members = _members(code, order, starts)
+    members = _members(code, order)
     fresh = np.empty(n, dtype=np.int64)
     ranges = list(pairwise(edges.tolist()))
     squares = np.zeros((len(ranges), 2))
@@ -189,76 +188,55 @@ def _effort(turn: int, mean_size: float, d: int) -> tuple[int, int, int, int]:
     return depth, min(depth + 1, 5), users_near, groups_near
 
 
-@njit(nogil=True, cache=True)
+# What follows is in numpy: as kernels these took longer to compile than they ever save.
+
+
 def _level(code: NDArray[np.integer], levels: NDArray[np.int32], groups: int) -> NDArray[np.int64]:
     """The largest `least` of every group, int64[groups]."""
     level = np.zeros(groups, dtype=np.int64)
-    for i in range(len(code)):
-        level[code[i]] = max(level[code[i]], np.int64(levels[i]))
+    np.maximum.at(level, code, levels)
     return level
 
 
-@njit(nogil=True, cache=True)
 def _centroids(
-    rows: NDArray[np.float32 | np.float64], code: NDArray[np.integer], size: NDArray[np.int64]
+    rows: NDArray[np.floating], code: NDArray[np.integer], size: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """The centroid of every group, float64[g, d]."""
-    centre = np.zeros((len(size), rows.shape[1]))
-    for i in range(len(code)):
-        for a in range(rows.shape[1]):
-            centre[code[i], a] += rows[i, a]
-    for g in range(len(size)):
-        for a in range(rows.shape[1]):
-            centre[g, a] /= size[g]
-    return centre
+    """The centroid of every group, float64[g, d]; members are added up in their order."""
+    centre = np.empty((len(size), rows.shape[1]))
+    for a in range(rows.shape[1]):
+        centre[:, a] = np.bincount(code, weights=rows[:, a], minlength=len(size))
+    return centre / size[:, None]
 
 
-@njit(nogil=True, cache=True)
-def _members(code: NDArray[np.int32], order: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The users by group, int32[n]; the groups are in the given order and begin at the starts int64[g + 1]."""
+def _members(code: NDArray[np.integer], order: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The users by group, int32[n]; the groups are in the given order."""
     place = np.empty(len(order), dtype=np.int64)
-    for at in range(len(order)):
-        place[order[at]] = starts[at]
-    members = np.empty(len(code), dtype=np.int32)
-    for i in range(len(code)):
-        members[place[code[i]]] = i
-        place[code[i]] += 1
-    return members
+    place[order] = np.arange(len(order))
+    return np.argsort(place[code], kind="stable").astype(np.int32)
 
 
-@njit(nogil=True, cache=True)
 def _renumbered(code: NDArray[np.int64], bound: int) -> NDArray[np.int32]:
     """The groups (int64[n], below the bound) numbered in the order of their first members, int32[n]."""
-    number = np.full(bound, -1, dtype=np.int32)
-    result = np.empty(len(code), dtype=np.int32)
-    found = 0
-    for i in range(len(code)):
-        if number[code[i]] < 0:
-            number[code[i]] = found
-            found += 1
-        result[i] = number[code[i]]
-    return result
+    n = len(code)
+    first = np.full(bound, n)
+    first[code[::-1]] = np.arange(n - 1, -1, -1)
+    number = np.empty(bound, dtype=np.int32)
+    by_first = np.argsort(first, kind="stable")
+    number[by_first] = np.arange(bound)
+    return number[code]
 
 
-@njit(nogil=True, cache=True)
 def _squares(rows: NDArray[np.float64], group: NDArray[np.int64], room: int) -> float:
     """The SSE of a block whose groups int64[b] are below `room`."""
-    size = np.zeros(room, dtype=np.int64)
-    for i in range(len(group)):
-        size[group[i]] += 1
-    centre = _centroids(rows, group, np.maximum(size, 1))
-    total = 0.0
-    for i in range(len(group)):
-        for a in range(rows.shape[1]):
-            away = rows[i, a] - centre[group[i], a]
-            total += away * away
-    return total
+    size = np.maximum(np.bincount(group, minlength=room), 1)
+    away = (rows - _centroids(rows, group, size)[group]).ravel()
+    return float(np.cumsum(away * away)[-1])  # in the order of the users, on every machine
 
 
 def compiled() -> bool:
     """Whether a process on this machine compiled the search and left it on disk."""
-    folder = _refine_block.stats.cache_path
-    return folder is not None and any(Path(folder).glob("refine._refine_block-*.nbi"))
+    folder = reshape.stats.cache_path  # compiled last
+    return folder is not None and any(Path(folder).glob("_reshape.reshape-*.nbi"))
 
 
 def compile_all() -> None:
@@ -266,7 +244,6 @@ def compile_all() -> None:
     refine(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32), np.arange(40) // 5, 5)
 
 
-@njit(nogil=True, cache=True)
 def _refine_block(
     vectors: NDArray[np.float32 | np.float64],
     members: NDArray[np.int32],
@@ -287,40 +264,29 @@ def _refine_block(
     """
     b, d = len(members), vectors.shape[1]
     count = len(starts) - 1
-    rows = np.empty((b, d))
+    given = np.repeat(np.arange(count), np.diff(starts))
     users = np.zeros(b, dtype=USER)
-    given = np.empty(b, dtype=np.int64)
-    for g in range(count):
-        for i in range(starts[g], starts[g + 1]):
-            given[i] = g
-    smallest, largest = levels[members[0]], levels[members[0]]
-    for i in range(b):
-        users[i].group, users[i].least = given[i], levels[members[i]]
-        smallest, largest = min(smallest, users[i].least), max(largest, users[i].least)
-        for a in range(d):  # relative to a user, so that rows that are all equal are exactly zero
-            rows[i, a] = np.float64(vectors[members[i], a]) - np.float64(vectors[members[0], a])
-    before = _squares(rows, given, count)
-    after = before
-    group = given.copy()
-    if _ROUNDING * (rows * rows).sum() < before < np.inf:
+    users["group"], users["least"] = given, levels[members]
+    smallest, largest = int(users["least"].min()), int(users["least"].max())
+    # relative to a user, so that rows that are all equal are exactly zero
+    rows = vectors[members].astype(np.float64) - vectors[members[0]].astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite squares are left alone
+        before = after = _squares(rows, given, count)
+        improvable = _ROUNDING * float((rows * rows).sum()) < before < np.inf
+    group = given
+    if improvable:
         room = max(count, b // smallest) + 2
         gaps = all_gaps(rows) if d >= _WIDE else np.empty((0, 0))
-        near = np.full((b, users_near + groups_near), -1, dtype=np.int32)
-        block = new_block(rows, gaps, near, users, np.zeros(room, dtype=GROUP), most)
-        if users_near > 0:
-            near_users(rows, near[:, :users_near])
-        near_groups(block, count, near[:, users_near:])
+        block = new_block(rows, gaps, near_users(rows, users_near), users, np.zeros(room, dtype=GROUP), most)
+        block = block._replace(near=np.hstack([block.near, near_groups(block, count, groups_near)]))
         steps, nexts = np.zeros(depth + 1, dtype=STEP), np.zeros((depth, width), dtype=NEXT)
         plain, tiny = smallest == largest, 1e-10 * before / b
         descend(block, steps, nexts, plain, tiny, _SWEEPS)
         if reshape(block, tiny) < 0.0:
             descend(block, steps, nexts, plain, tiny, _SWEEPS)
-        for i in range(b):
-            group[i] = users[i].group
-        after = _squares(rows, group, room)
-        if not after < before:  # the gain was rounding
-            after = before
-            group[:] = given
-    for i in range(b):
-        fresh[members[i]] = first + group[i]
+        found = users["group"].astype(np.int64)
+        lowered = _squares(rows, found, room)
+        if lowered < before:  # otherwise the gain was rounding
+            after, group = lowered, found
+    fresh[members] = first + group
     return before, after
