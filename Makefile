@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-lowest lock lint bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
+.PHONY: help setup demo test test-lowest lock lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,16 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv-docs/.ready  ## build the docs site into site/, with its links checked
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+# An environment of its own: the site is made from the sources' text, so none of kgather's dependencies is needed.
+.venv-docs/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-docs/bin/python -m pip install --quiet --group docs
+	touch $@
 
 bench-publish: bench-setup  ## speed and memory: benchmarks/publish.py
 	$(BIN)/python benchmarks/publish.py
@@ -96,5 +106,5 @@ bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench
 
 clean:  ## remove what make made
-	rm -rf .venv .venv-lowest demo-release target logs
+	rm -rf .venv .venv-lowest .venv-docs site demo-release target logs
 	find . -name '__pycache__' -type d -prune -exec rm -rf {} +

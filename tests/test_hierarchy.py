@@ -1,4 +1,4 @@
-"""Hierarchies of ranges: as Python checks them, and as the dbt package's macros do."""
+"""Hierarchies of ranges: as they are checked, by themselves and as a setting, and as SQL reads them."""
 
 from typing import Any
 
@@ -10,15 +10,22 @@ from hypothesis import strategies as st
 
 from kgather._errors import InputError
 from kgather._settings.hierarchy import Hierarchy, binary, domain_of
+from kgather._settings.project import ProjectSettings
+from kgather._settings.validation import validated
 
-FILES = ("generalize/hierarchy.sql", "hooks/check_vars.sql")
+FILES = ("generalize/hierarchy.sql",)
 HALVES = [[[0, 2], [3, 5]], [[0, 5]]]
 PAIRS = [[[0, 1], [2, 3], [4, 5]], [[0, 5]]]
 
 
 def problem(hierarchy: object, scale: list[float] | None = None) -> str:
-    """What the dbt macro says of the vars, on one line; nothing where all is well."""
-    return " ".join(load_macros(*FILES, hierarchy=hierarchy, scale=scale).hierarchy_problem().split())
+    """What is said of the setting, with the scale that is declared; nothing where all is well."""
+    asked = {"k": 5, "ratings": "my_ratings", "generalize": "dgh", "hierarchy": hierarchy, "scale": scale}
+    try:
+        validated(ProjectSettings, asked)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 # What is right --------------------------------------------------------------------------------------------------
@@ -60,8 +67,6 @@ def test_binary_on_half_stars() -> None:
 )
 def test_the_domain_is_the_steps_and_0(scale: tuple[float, float, float | None], domain: list[float]) -> None:
     assert domain_of(*scale) == domain
-    given = [end for end in scale if end is not None]
-    assert load_macros(*FILES, scale=given).scale_values(given) == domain
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,8 @@ def test_the_domain_is_the_steps_and_0(scale: tuple[float, float, float | None],
 )
 def test_good_hierarchies(levels: Any, scale: tuple[float, float, float | None]) -> None:
     assert Hierarchy.parse(levels, *scale).levels[-1][0][1] == max(high for level in levels for _, high in level)
-    assert problem(levels, [end for end in scale if end is not None]) == ""
+    listed = [[list(ends) for ends in level] for level in levels]
+    assert problem(listed, [end for end in scale if end is not None]) == ""
 
 
 @pytest.mark.parametrize("hierarchy", [None, "halves", "binary", HALVES])
@@ -93,96 +99,84 @@ def test_before_the_scale_is_known_nothing_is_wrong_with_it(hierarchy: object) -
 # What is wrong --------------------------------------------------------------------------------------------------
 
 OVERLAP = "the ranges [0, 2] and [2, 5] overlap"
-BAD: list[tuple[str, object, tuple[float, ...], str, str]] = [
-    ("overlap", [[[2, 5], [0, 2]], [[0, 5]]], (), f"level 1 of the hierarchy: {OVERLAP}", f"level 1: {OVERLAP}"),
+BAD: list[tuple[str, object, tuple[float, ...], str]] = [
+    ("overlap", [[[2, 5], [0, 2]], [[0, 5]]], (), "level 1 of the hierarchy: the ranges [0, 2] and [2, 5] overlap"),
     (
         "not nested",
         [[[0, 2], [3, 5]], [[0, 3], [4, 5]], [[0, 5]]],
         (),
         "level 1 of the hierarchy: the range [3, 5] lies in no range of level 2, which has [0, 3], [4, 5]",
-        "level 1: the range [3, 5] lies in no range of level 2",
     ),
     (
         "widest first",
         [[[0, 5]], [[0, 2], [3, 5]]],
         (),
-        "level 1 of the hierarchy: the range [0, 5] lies in no range of level 2, which has [0, 2], [3, 5]; list the "
-        "finest level first",
-        "level 1: the range [0, 5] lies in no range of level 2. List the finest level first",
+        "level 1 of the hierarchy: the range [0, 5] lies in no range of level 2, which has [0, 2], [3, 5]; "
+        "list the finest level first",
     ),
-    (
-        "no single top",
-        [[[0, 2], [3, 5]]],
-        (),
-        "level 1 of the hierarchy, the last, is one range, not [0, 2], [3, 5]",
-        "level 1, the last, is one range, not [[0, 2], [3, 5]]",
-    ),
+    ("no single top", [[[0, 2], [3, 5]]], (), "level 1 of the hierarchy, the last, is one range, not [0, 2], [3, 5]"),
     (
         "a step not covered",
         [[[0, 2], [4, 5]], [[0, 5]]],
         (1, 5, 1),
         "level 1 of the hierarchy: no range covers 3; its ranges are [0, 2], [4, 5]",
-        "level 1: no range covers 3, a value of the scale",
     ),
     (
         "half stars in halves",
         "halves",
         (0.5, 5, 0.5),
         "level 1 of the hierarchy: no range covers 2.5; its ranges are [0, 2], [3, 5]",
-        "level 1: no range covers 2.5, a value of the scale",
     ),
     (
         "halves of a longer scale",
         "halves",
         (1, 10),
         "level 2 of the hierarchy: no range covers 10; its ranges are [0, 5]. Extend them, or use the hierarchy binary",
-        "level 2: no range covers 10, a value of the scale. Extend a range, or use binary.",
     ),
     (
         "0 not covered",
         [[[1, 2], [3, 5]], [[1, 5]]],
         (1, 5, 1),
         "level 1 of the hierarchy: no range covers 0 (0 stands for not rated); its ranges are [1, 2], [3, 5]",
-        "level 1: no range covers 0, a value of the scale, which stands for not rated",
     ),
-    (
-        "binary without a step",
-        "binary",
-        (1, 5),
-        "the hierarchy binary needs a scale with a step",
-        "binary needs a scale with a step",
-    ),
-    ("an unknown name", "thirds", (), "a hierarchy is halves, binary or", "hierarchy is halves, binary or"),
-    ("a number", 5, (), "a hierarchy is halves, binary or", "hierarchy is halves, binary or"),
-    ("nothing", [], (), "a hierarchy is halves, binary or", "hierarchy is halves, binary or"),
-    ("a mapping", {"1": [[0, 5]]}, (), "a hierarchy is halves, binary or", "hierarchy is halves, binary or"),
-    (
-        "a level of nothing",
-        [[], [[0, 5]]],
-        (),
-        "level 1 of the hierarchy is a list",
-        "level 1 is a list of [low, high]",
-    ),
-    ("a level too few", [[0, 2], [3, 5]], (), "level 1 of the hierarchy is a list", "level 1 is a list of [low, high]"),
-    ("three ends", [[[0, 2, 5]]], (), "level 1 of the hierarchy is a list", "level 1 is a list of [low, high]"),
-    ("words", [[["a", "b"]]], (), "level 1 of the hierarchy is a list", "level 1 is a list of [low, high]"),
-    ("truths", [[[False, True]]], (), "level 1 of the hierarchy is a list", "level 1 is a list of [low, high]"),
-    ("backwards", [[[5, 0]]], (), "with low not above high, not [5, 0]", "with low not above high, not [5, 0]"),
-    ("no number", [[[0, float("nan")]]], (), "not above high, not [0, nan]", "not above high, not [0, NaN]"),
-    ("no end", [[[0, float("inf")]]], (), "not above high, not [0, inf]", "not above high, not [0, Infinity]"),
+    ("binary without a step", "binary", (1, 5), "the hierarchy binary needs a scale with a step"),
+    ("an unknown name", "thirds", (), "a hierarchy is halves, binary or"),
+    ("a number", 5, (), "a hierarchy is halves, binary or"),
+    ("nothing", [], (), "a hierarchy is halves, binary or"),
+    ("a mapping", {"1": [[0, 5]]}, (), "a hierarchy is halves, binary or"),
+    ("a level of nothing", [[], [[0, 5]]], (), "level 1 of the hierarchy is a list"),
+    ("a level too few", [[0, 2], [3, 5]], (), "level 1 of the hierarchy is a list"),
+    ("three ends", [[[0, 2, 5]]], (), "level 1 of the hierarchy is a list"),
+    ("words", [[["a", "b"]]], (), "level 1 of the hierarchy is a list"),
+    ("truths", [[[False, True]]], (), "level 1 of the hierarchy is a list"),
+    ("backwards", [[[5, 0]]], (), "with low not above high, not [5"),
+    ("no number", [[[0, float("nan")]]], (), "not above high, not [0, nan]"),
+    ("no end", [[[0, float("inf")]]], (), "not above high, not [0, inf]"),
 ]
+# These are no hierarchies by their type, which is told before all else.
+OF_ANOTHER_TYPE = {
+    "an unknown name",
+    "a number",
+    "a mapping",
+    "a level too few",
+    "words",
+    "truths",
+    "no number",
+    "no end",
+}
 
 
-@pytest.mark.parametrize(("name", "levels", "scale", "told", "told_by_dbt"), BAD, ids=[each[0] for each in BAD])
-def test_bad_hierarchies(name: str, levels: Any, scale: tuple[float, ...], told: str, told_by_dbt: str) -> None:
+@pytest.mark.parametrize(("name", "levels", "scale", "told"), BAD, ids=[each[0] for each in BAD])
+def test_bad_hierarchies(name: str, levels: Any, scale: tuple[float, ...], told: str) -> None:
     with pytest.raises(InputError) as caught:
         Hierarchy.parse(levels, *scale)
     assert told in str(caught.value), name
-    assert told_by_dbt in problem(levels, list(scale) or None)
+    of_type = "hierarchy is halves, binary or levels of [low, high]"
+    assert (of_type if name in OF_ANOTHER_TYPE else told) in problem(levels, list(scale) or None), name
 
 
 def test_a_scale_that_is_wrong_itself_is_told_of_elsewhere() -> None:
-    assert problem(HALVES, [5, 1]) == problem(HALVES, ["a", "b"]) == ""
+    assert problem(HALVES, [5, 1]) == "scale is [min, max] or [min, max, step] with min less than max."
     for scale in ((5, 1, None), (1, 1, None), (1, 5, 0), (1, 5, 9), (float("nan"), 5, None)):
         with pytest.raises(InputError, match="a scale is min, max and perhaps a step"):
             Hierarchy.parse(HALVES, *scale)

@@ -1,24 +1,71 @@
-"""kgather: k-anonymous releases of ratings, made inside the warehouse."""
+"""kgather: k-anonymous releases of ratings, made inside the warehouse.
 
-from importlib.metadata import PackageNotFoundError, version
+What is named here is public, and so are `kgather.guard`, `kgather.guard.dbapi`, `kgather.plugin` and `kgather.udfs`;
+see docs/python.md for how to use it and docs/stability.md for what may change between versions.
+"""
+
 from typing import TYPE_CHECKING, Any
 
+from kgather._version import __version__
+
 if TYPE_CHECKING:
-    from kgather._sql_functions import load as load
+    from kgather import guard as guard
+    from kgather._api import Release, Verdict, attack, publish, verify
+    from kgather._attacks.results import AttackReport, AttackResult, Best, Rate
+    from kgather._errors import InputError, KgatherError, PromiseError
+    from kgather._release.release import Audit, Check
+    from kgather._sql_functions import load
 
-try:
-    __version__ = version("kgather")
-except PackageNotFoundError:  # a source tree on the path, not installed
-    __version__ = "0+unknown"
+__all__ = [
+    "AttackReport",
+    "AttackResult",
+    "Audit",
+    "Best",
+    "Check",
+    "InputError",
+    "KgatherError",
+    "PromiseError",
+    "Rate",
+    "Release",
+    "Verdict",
+    "__version__",
+    "attack",
+    "guard",
+    "load",
+    "publish",
+    "verify",
+]
 
-__all__ = ["__version__", "load"]
+_WHERE = {
+    "AttackReport": "_attacks.results",
+    "AttackResult": "_attacks.results",
+    "Audit": "_release.release",
+    "Best": "_attacks.results",
+    "Check": "_release.release",
+    "InputError": "_errors",
+    "KgatherError": "_errors",
+    "PromiseError": "_errors",
+    "Rate": "_attacks.results",
+    "Release": "_api",
+    "Verdict": "_api",
+    "attack": "_api",
+    "load": "_sql_functions",
+    "publish": "_api",
+    "verify": "_api",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Not imported before it is asked for: the kernels behind it take a second to import.
-    if name == "load":
-        from kgather._sql_functions import load
+    """Import what is asked for: engines and kernels take seconds to load."""
+    from importlib import import_module
 
-        return load
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    if name == "guard":
+        return import_module("kgather.guard")
+    if name not in _WHERE:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(f"kgather.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

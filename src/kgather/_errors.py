@@ -1,5 +1,7 @@
 """The errors that people see, each with the exit code of the command line."""
 
+from collections.abc import Iterable
+
 
 class KgatherError(Exception):
     """An error whose message is meant for the person at the keyboard."""
@@ -26,6 +28,11 @@ class StoppedError(KgatherError):
 
     def __init__(self) -> None:
         super().__init__("interrupted, nothing was written.")
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names that somebody gave, as messages quote them: each in single quotes."""
+    return ", ".join(f"'{name}'" for name in names)
 
 
 DISK_FULL = "No space left on device"

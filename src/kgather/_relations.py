@@ -52,7 +52,7 @@ def _table_of(con: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> 
     wanted = [pair for pair in tables if table is None or table.lower() in (pair[1].lower(), ".".join(pair).lower())]
     if len(wanted) != 1:
         names = ", ".join(".".join(pair) for pair in tables) or "none"
-        problem = f"has no table {table}" if table and not wanted else "has more than one table"
+        problem = f"has no table '{table}'" if table and not wanted else "has more than one table"
         msg = f"{path} {problem if tables else 'has no tables'}. Name one as {path}:TABLE. Tables: {names}."
         raise InputError(msg)
     return ".".join(map(identifier, (_ATTACHED, *wanted[0])))

@@ -54,7 +54,7 @@ def write_project(folder: Path, k: int) -> None:
     Raises InputError where the folder is a file or is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        msg = f"{folder} exists and is not an empty folder."
+        msg = f"{folder} exists and is not an empty folder. Give another one."
         raise InputError(msg)
     for name, text in _FILES.items():
         file = folder / name

@@ -6,7 +6,7 @@ import duckdb
 
 from kgather._dbt_package import dbt_path
 from kgather._errors import InputError
-from kgather.udfs import arrow_functions
+from kgather.udfs import _arrow_functions
 
 # The order in which sql/hooks/on_run_start.sql creates them too.
 _DDL_CALL = re.compile(r"kgather\.ddl__(\w+)\(\)")
@@ -19,10 +19,10 @@ def load(con: duckdb.DuckDBPyConnection) -> None:
     again is harmless. The macros are written into the connection's current database and schema; the functions that
     `kg_preferences` and `kg_gather` call live as long as the database is open in this process.
 
-    Raises InputError where the database is open for reading only.
+    Raises InputError if the database is open for reading only.
     """
     _check_writable(con)
-    arrow_functions.register(con)
+    _arrow_functions.register(con)
     for statement in _macros():
         con.execute(statement)
 

@@ -24,9 +24,9 @@ from kgather._attacks.scoring import scoring
 from kgather._attacks.structure import label, structure
 from kgather._attacks.telling import People, fold
 from kgather._errors import InputError
-from kgather.udfs.attacking.folding import trace_scores
-from kgather.udfs.attacking.posterior import judge_folded
-from kgather.udfs.attacking.scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, Behind, mean_gap
+from kgather.udfs.attacking._folding import trace_scores
+from kgather.udfs.attacking._posterior import judge_folded
+from kgather.udfs.attacking._scoring import BEST, DISTANCE, LABEL, SCORING, STANDS_OUT, STRUCTURE, Behind, mean_gap
 
 N = None
 # Six users in three groups of two; the groups show means.

@@ -192,7 +192,7 @@ def test_files_and_what_is_printed_say_the_same(tmp_path: Path) -> None:
         (["--set", "k=3"], "--set k: a sweep sets it itself. Use --k."),
         (["--set", "method=mdav"], "Use --methods."),
         (["--set", "rnk=3"], "--set takes VAR=VALUE"),
-        (["--set", "rank=0"], "rank: "),
+        (["--set", "rank=0"], "rank is "),
         (["--format", "magic"], "format: "),
     ],
     ids=lambda part: part if isinstance(part, str) else " ".join(part),

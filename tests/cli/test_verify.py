@@ -74,11 +74,11 @@ def test_what_cannot_be_checked(files: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for arguments, told in [
         ((files["csv"],), "--k"),
-        ((files["csv"], "--k", 2, "--columns", "age,size"), "no column size. There are: age, zip, illness"),
+        ((files["csv"], "--k", 2, "--columns", "age,size"), "no column 'size'. There are: age, zip, illness"),
         ((tmp_path / "none.csv", "--k", 2), "does not exist"),
         ((tmp_path / "folder", "--k", 2), "no release"),
         ((tmp_path / "rows.duckdb", "--k", 2), "Tables: main.other, main.people"),
-        ((f"{tmp_path}/rows.duckdb:pets", "--k", 2), "has no table pets"),
+        ((f"{tmp_path}/rows.duckdb:pets", "--k", 2), "has no table 'pets'"),
     ]:
         code, said = verify(*arguments)
         assert (code, told in said) == (2, True), said
@@ -255,7 +255,7 @@ def test_a_file_without_its_columns_is_no_release(copy: Path) -> None:
 
 def test_a_releases_models_are_those_of_its_files(released: Published) -> None:
     code, said = verify(released.folder, "--columns", "a", "--l", 2)
-    assert (code, "--columns, --l: goes with a file or a table" in said) == (2, True)
+    assert (code, "checked as a whole, without --columns, --l." in said) == (2, True)
     assert verify(released.folder / "members.parquet", "--k", 5, "--columns", "group_id")[0] == 0
     assert verify(released.folder / "members.parquet", "--k", 5, "--group-column", "group_id",
                   "--user-column", "pseudonym")[0] == 0  # fmt: skip
@@ -376,7 +376,7 @@ def test_measures_are_printed_to_be_read(files: dict[str, str]) -> None:
             "user, item or group is null",
         ),
         ("--k 2 --epsilon 1 --user-column zip --item-column illness --rating-column zip", "are VARCHAR, not numbers"),
-        ("--k 2 --group-column size", "no column size"),
+        ("--k 2 --group-column size", "no column 'size'"),
     ],
 )
 def test_options_that_do_not_go_together(files: dict[str, str], arguments: str, message: str) -> None:
@@ -417,7 +417,7 @@ def test_distances(ratings: str) -> None:
     assert told(ratings, "--k", 2, "--epsilon", 1) == {near.format(1): (2, 1, False)}
     assert told(ratings, "--k", 2, "--epsilon", 0.5, "--sensitive-items", "9", "--l", 0)[near.format(0.5)][2] is False
     code, said = verify(ratings, "--k", 2, "--epsilon", 1, "--sensitive-items", "9,8", "--l", 1)
-    assert (code, "nobody rated 8, which --sensitive-items names" in said) == (2, True)
+    assert (code, "nobody rated '8', which --sensitive-items names" in said) == (2, True)
 
 
 def test_groups_that_show_items(ratings: str) -> None:

@@ -41,7 +41,8 @@ def built(source: Path, chosen: dict[str, object]) -> Built:
         workspace.write_profile("1GB")
         pipeline.build(
             workspace,
-            settings.dbt_vars() | {"ratings": "kgather_loaded", "item_id_type": loaded.item_id_type.lower()},
+            settings.model_dump(mode="json")
+            | {"ratings": "kgather_loaded", "item_id_type": loaded.item_id_type.lower()},
         )
         with duckdb.connect() as con:
             con.execute(f"attach '{workspace.work_database}' as work (read_only)")

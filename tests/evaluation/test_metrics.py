@@ -1,4 +1,4 @@
-"""What utility was paid: worked by hand, against whole tables, for every form of release."""
+"""What utility was lost: worked by hand, against whole tables, for every form of release."""
 
 from dataclasses import replace
 from pathlib import Path

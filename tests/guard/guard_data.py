@@ -1,7 +1,8 @@
 """A made-up database with the tables of a policy, and what executes plans over it without protection."""
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 
 from kgather._guard.catalog import Catalog
 from kgather._guard.plan import Block, Local, Plan, Question
+from kgather._guard.refused import Refused
 from kgather._guard.render import aggregate_sql, question_sql
 
 ITEMS = ("warcross", "joy_ride", "egomaniac", "pachinko", "geekerella")
 USERS = 200
+_REFUSED = "__refused"
 
 POLICY = """
 version: 1
@@ -94,8 +97,38 @@ def build(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("delete from users where user_id in (8, 9, 10)")
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A statement of a fixture `<rule>__refused.sql`. reason: what the refusal says first, without the position."""
+
+    rule: str
+    reason: str
+    sql: str
+
+
 def statements(path: Path) -> list[str]:
     """The statements of a fixture: each ends with a semicolon at the end of a line."""
+    if path.stem.endswith(_REFUSED):
+        return [refusal.sql for refusal in refusals(path)]
+    return _parts(path)
+
+
+def refusals(path: Path) -> list[Refusal]:
+    """The statements of a fixture of what is refused: before each stands the reason, as a comment of one line."""
+    found = []
+    for part in _parts(path):
+        comment, _, sql = part.partition("\n")
+        assert comment.startswith("-- "), f"{path.name}: no reason before {part[:60]}"
+        found.append(Refusal(path.stem.removesuffix(_REFUSED), comment.removeprefix("-- "), sql))
+    return found
+
+
+def said(refused: Refused) -> str:
+    """What a refusal says, without the position in the text."""
+    return re.sub(r" \(line \d+, column \d+\)", "", str(refused))
+
+
+def _parts(path: Path) -> list[str]:
     return [part.strip() for part in path.read_text(encoding="utf-8").split(";\n") if part.strip()]
 
 

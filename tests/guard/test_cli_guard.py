@@ -140,8 +140,8 @@ def test_who_asks(tmp_path: Path) -> None:
 def test_what_is_wrong_about_the_call_ends_with_2(policy: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (["--policy", tmp_path / "none.yml", BY_CITY], "cannot be read"),
-        (["--policy", policy, "--format", "xml", BY_CITY], "it is table, csv, json or parquet"),
-        (["--policy", policy, "--format", "parquet", BY_CITY], "name it with --out"),
+        (["--policy", policy, "--format", "xml", BY_CITY], "--format is table, csv, json or parquet, not 'xml'."),
+        (["--policy", policy, "--format", "parquet", BY_CITY], "Name it with --out"),
         (["--policy", policy, "--out", tmp_path / "no" / "file.csv", BY_CITY], "cannot be written"),
         (["--policy", policy, "--format", "csv", "--out", tmp_path / "no" / "file.csv", BY_CITY], "cannot be written"),
     ):

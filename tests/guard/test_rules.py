@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from guard_data import Ask, Unguarded, rows_of, statements
+from guard_data import Ask, Refusal, Unguarded, refusals, rows_of, said, statements
 
 from kgather._guard.plan import Local
 from kgather._guard.refused import Refused, Rule
@@ -20,8 +20,16 @@ def cases(paths: list[Path]) -> list[Any]:
     found = []
     for path in paths:
         for at, sql in enumerate(statements(path), 1):
-            found.append(pytest.param(path.stem.removesuffix("__refused"), sql, id=f"{path.stem}-{at}"))
+            found.append(pytest.param(path.stem, sql, id=f"{path.stem}-{at}"))
     return found
+
+
+def refused() -> list[Any]:
+    return [
+        pytest.param(refusal, id=f"{path.stem}-{at}")
+        for path in REFUSED
+        for at, refusal in enumerate(refusals(path), 1)
+    ]
 
 
 def test_every_rule_has_its_pair() -> None:
@@ -30,11 +38,12 @@ def test_every_rule_has_its_pair() -> None:
     assert {path.stem.removesuffix("__refused") for path in REFUSED} == names
 
 
-@pytest.mark.parametrize(("rule", "sql"), cases(REFUSED))
-def test_refused(ask: Ask, rule: str, sql: str) -> None:
+@pytest.mark.parametrize("refusal", refused())
+def test_refused(ask: Ask, refusal: Refusal) -> None:
     with pytest.raises(Refused) as caught:
-        ask(sql)
-    assert caught.value.rule == rule
+        ask(refusal.sql)
+    assert caught.value.rule == refusal.rule
+    assert said(caught.value).startswith(refusal.reason)
     assert caught.value.static
     assert len(caught.value.code) == 5
     assert str(caught.value).endswith(".")

@@ -20,7 +20,7 @@ from kgather.udfs.preferences.als import FOR_FIT, AlsOptions
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.preferences.model import Preferences
-from kgather.udfs.ratings.held_out import part_of
+from kgather.udfs.ratings._held_out import part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 FIELDS = ("user_level", "user_factors", "item_level", "item_factors")

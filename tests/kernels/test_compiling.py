@@ -38,13 +38,13 @@ from numba.core import event
 from kgather.udfs._shared import hashing, reordering, selection, vectors
 from kgather.udfs.gathering import _bisection, _mdav_blocks, bkg, blocks, bounded_t_means, mdav
 from kgather.udfs.preferences import _gram, als, filled, funk, learning, metric, model
-from kgather.udfs.ratings import held_out, matrix
+from kgather.udfs.ratings import _held_out, matrix
 from kgather.udfs.refining import _chains, _near, _reshape, refine
 
 misses = lambda: {
     f"{module.__name__}.{name}": sum(kernel.stats.cache_misses.values())
     for module in (
-        als, _bisection, bkg, blocks, bounded_t_means, filled, funk, _gram, hashing, held_out, matrix, mdav,
+        als, _bisection, bkg, blocks, bounded_t_means, filled, funk, _gram, hashing, _held_out, matrix, mdav,
         _mdav_blocks, metric, refine, _chains, _near, _reshape, reordering, selection, vectors,
     )
     for name, kernel in vars(module).items()

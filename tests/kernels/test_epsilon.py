@@ -15,7 +15,7 @@ from kgather.udfs.gathering import bkg, epsilon
 from kgather.udfs.gathering.epsilon import decompose, gather
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
-from kgather.udfs.ratings.equal_rows import equal_rows
+from kgather.udfs.ratings._equal_rows import equal_rows
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 Row = list[float | None]

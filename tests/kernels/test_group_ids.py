@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from kgather.udfs.gathering import group_ids
-from kgather.udfs.gathering.group_ids import random_group_ids, random_pseudonyms
+from kgather.udfs.gathering import _group_ids as group_ids
+from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 
 
 @pytest.mark.parametrize("count", [1, 2, 50_000])

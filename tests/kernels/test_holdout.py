@@ -2,7 +2,7 @@ import numpy as np
 from kernel_data import made_up, matrix_of
 
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs.ratings.held_out import choose_held_out, part_of
+from kgather.udfs.ratings._held_out import choose_held_out, part_of
 
 
 def test_share_and_what_is_left() -> None:

@@ -271,14 +271,14 @@ def test_what_is_out_of_reach_is_told_up_front() -> None:
 
     first = "l = 3 is too much for sensitive attribute 1 ('illness'): "
     together = " of all users together allows l = "
-    assert told(kind="distinct", l=3) == f"{first}the number of different values{together}2 at most"
+    assert told(kind="distinct", l=3) == f"{first}the number of different values{together}2 at most."
     assert told(kind="recursive", l=3, c=9.5) == (
-        f"{first}the frequency of the values{together}2 at most with c = 9.5; choose a smaller l or a larger c"
+        f"{first}the frequency of the values{together}2 at most with c = 9.5; choose a smaller l or a larger c."
     )
-    assert told(kind="entropy", l=3) == f"{first}the entropy{together}1.649 at most"
-    assert told(kind="deviation", l=0.5).endswith("('illness'): the standard deviation" + together + "0.4 at most")
+    assert told(kind="entropy", l=3) == f"{first}the entropy{together}1.649 at most."
+    assert told(kind="deviation", l=0.5).endswith("('illness'): the standard deviation" + together + "0.4 at most.")
     sensitive[:, 0] = 5
-    assert told(kind="distinct", l=2).endswith("allows l = 1 at most; leave the attribute out")
+    assert told(kind="distinct", l=2).endswith("allows l = 1 at most; leave the attribute out.")
     # an l that is allowed works
     assert check_reachable(sensitive[:, 1:], kind="deviation", l=1.118) == 1.118
     assert merge_until_diverse(vectors, groups, sensitive[:, 1:], kind="deviation", l=1.118).tolist() == [0] * 5

@@ -92,7 +92,7 @@ def test_refused(con: duckdb.DuckDBPyConnection, write: Callable[..., Path], con
     path = write(content)
     with pytest.raises(InputError, match=message) as caught:
         load(con, [path], LoadOptions())
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith((f"{path}: ", f"{path} "))
     assert caught.value.exit_code == 2
     assert con.execute("select table_name from duckdb_tables()").fetchall() == []
     con.execute("select 1").fetchall()
@@ -108,7 +108,7 @@ def test_paths(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=message):
             load(con, [given], LoadOptions())
-    with pytest.raises(InputError, match="No input"):
+    with pytest.raises(InputError, match="no input"):
         load(con, [], LoadOptions())
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a regular file"):

@@ -193,7 +193,7 @@ def test_types_of_ids(loaded: Callable[..., Any], ids: list[str], kind: str, bac
     mixed = kind == "VARCHAR" and back[0] == "1"
     assert (got.report.warnings != []) == mixed
     if mixed:
-        assert got.report.warnings == ["user ids: some are not integers, all are kept as text"]
+        assert got.report.warnings == ["user ids: some are not integers, all are kept as text."]
 
 
 def test_a_text_id_after_the_sample(loaded: Callable[..., Any]) -> None:

@@ -198,4 +198,4 @@ def test_together_with_text(con: duckdb.DuckDBPyConnection, database: Path, writ
     report = load(con, [write("1,2,3\n"), f"{database}:reviews"], LoadOptions())
     rows = con.execute("select user_id, item_id from loaded.ratings order by source, line").fetchall()
     assert rows == [(1, "2"), (1, "a"), (2, "b")]
-    assert report.warnings == ["item ids: some are not integers, all are kept as text"]
+    assert report.warnings == ["item ids: some are not integers, all are kept as text."]

@@ -210,7 +210,7 @@ def test_types(attributes: Attributes, number: int) -> None:
     words = sum(text.strip().lower() in ("na", "nan", "null", "\\n") for text in texts)
     assert report.warnings == (
         [] if expected == "VARCHAR" or not words else [f"{report.path}: {words} texts such as NA in column 'x' "
-                                                       "are read as no value"]
+                                                       "are read as no value."]
     )  # fmt: skip
 
 
@@ -272,7 +272,7 @@ def test_ids_have_the_type_of_the_ratings(attributes: Attributes) -> None:
     assert rows == [(1, 1)]
     assert (report.users, report.users_without_ratings, report.raters_without_attributes) == (3, 2, 2)
     assert [warning.split(": ")[1] for warning in report.warnings] == [
-        "2 user ids are not integers as those of the ratings are, so these users have no ratings"
+        "2 user ids are not integers as those of the ratings are, so these users have no ratings."
     ]
 
 
@@ -376,7 +376,7 @@ def test_parquet(con: duckdb.DuckDBPyConnection, write: Callable[..., Path], tmp
          datetime(2020, 1, 2, 3), True, "a"),
         (2, None, 1.5, None, "1", 1, None, "1.00", 0.25, None, None, None, "b"),
     ]  # fmt: skip
-    assert report.warnings == [f"{path}: column 'tags' is left out: its type VARCHAR[] is none of an attribute"]
+    assert report.warnings == [f"{path}: column 'tags' is left out, as its type VARCHAR[] is not that of an attribute."]
     assert (report.format, report.delimiter, report.header, report.user_column) == ("parquet", None, None, "uid")
     described = dict(con.execute("select column_name, column_type from (describe loaded.user_attributes)").fetchall())
     assert described == {"user_id": "BIGINT", **report.columns}

@@ -143,8 +143,8 @@ def test_rows_are_the_users_where_no_column_is(con: duckdb.DuckDBPyConnection, w
     assert users(con) == [(1, "Graz"), (2, "Lyon"), (3, "Bonn")]
     assert report.inputs[0].columns["user"] is None
     assert [warning.split(": ", 1)[1] for warning in report.warnings] == [
-        "no column of users was found; they are numbered by their rows",
-        "1 of 3 users rated none of the artifacts",
+        "no column of users was found; they are numbered by their rows.",
+        "1 of 3 users rated none of the artifacts.",
     ]
 
 
@@ -192,7 +192,7 @@ def test_ids_are_texts_for_all_where_one_is(con: duckdb.DuckDBPyConnection, writ
     assert ratings(con) == [("1", "a", 5.0)]
     assert users(con) == [("1", 20), ("guest", 30)]
     assert report.users_without_artifacts == 1
-    assert report.warnings[0] == "user ids: some are not integers, all are kept as text"
+    assert report.warnings[0] == "user ids: some are not integers, all are kept as text."
 
 
 def test_values_that_are_no_ratings(con: duckdb.DuckDBPyConnection, write: Callable[..., Path]) -> None:

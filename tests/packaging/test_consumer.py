@@ -152,11 +152,11 @@ def query(database: Path, sql: str) -> list[tuple[object, ...]]:
 def test_the_wheel_alone_can_be_imported(shop: Shop) -> None:
     code = (
         "import sys, kgather; assert 'numba' not in sys.modules;"
-        "from kgather.udfs import arrow_functions; print(kgather.__file__, arrow_functions.__file__)"
+        "from kgather.udfs import _arrow_functions; print(kgather.__file__, _arrow_functions.__file__)"
     )
     assert shop.run(sys.executable, "-c", code).split() == [
         str(shop.site / "kgather" / "__init__.py"),
-        str(shop.site / "kgather" / "udfs" / "arrow_functions.py"),
+        str(shop.site / "kgather" / "udfs" / "_arrow_functions.py"),
     ]
 
 

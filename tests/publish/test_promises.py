@@ -34,7 +34,7 @@ def test_a_method_that_leaves_a_user_alone(sample: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(registry, "registered", lambda: broken)
     monkeypatch.setattr(gathering, "refine", lambda _, groups, *__, **___: groups)
     # The user who is alone, and nobody else: the group that was left has four.
-    assert "5 of 240 users are in none or in one that is too small" in attempt(sample, tmp_path)
+    assert "5 of 240 users are in no group, or in one that is too small" in attempt(sample, tmp_path)
 
 
 def test_ids_that_give_people_away(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from kgather._evaluation.candidates import ShownCells
 from kgather._evaluation.evidence import Evidence
 from kgather.udfs._shared.workers import run
-from kgather.udfs.attacking.known_ratings import count_raters
-from kgather.udfs.attacking.rated_cells import most_frequent
-from kgather.udfs.attacking.scoring import Behind
+from kgather.udfs.attacking._known_ratings import count_raters
+from kgather.udfs.attacking._rated_cells import most_frequent
+from kgather.udfs.attacking._scoring import Behind
 
 PIECE_BYTES = 1 << 27
 """So much memory is used for what candidates show at a time."""

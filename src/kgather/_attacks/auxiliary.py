@@ -9,7 +9,7 @@ from kgather._attacks.attacked import Attacked
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs._shared.options import seed_number, whole
-from kgather.udfs.attacking.known_ratings import ALL, POPULAR, RARE, count_kept, draw_known, order_users
+from kgather.udfs.attacking._known_ratings import ALL, POPULAR, RARE, count_kept, draw_known, order_users
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 Pool = Literal["all", "popular", "rare"]
@@ -32,7 +32,7 @@ class Knowledge:
     def __post_init__(self) -> None:
         whole("known", self.known, 1)
         if self.pool not in get_args(Pool):
-            msg = f"known items are from {', '.join(get_args(Pool))}, not from {self.pool!r}"
+            msg = f"known items are from {', '.join(get_args(Pool))}, not from {self.pool!r}."
             raise InputError(msg)
 
     @property

@@ -16,7 +16,7 @@ from kgather._attacks.posterior import Posterior
 from kgather._attacks.results import AttackResult
 from kgather._attacks.scoring import ECCENTRICITY
 from kgather._evaluation.candidates import ShownCells
-from kgather.udfs.attacking.dated import judge_dated
+from kgather.udfs.attacking._dated import judge_dated
 
 
 def dated(attacker: Posterior, known: Known, *, seed: int = 0) -> AttackResult:

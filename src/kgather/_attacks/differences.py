@@ -15,7 +15,7 @@ from kgather._attacks.attacked import PIECE_BYTES, Attacked
 from kgather._attacks.intersection import Second
 from kgather._attacks.results import AttackResult, Rate
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs.attacking.known_ratings import order_users
+from kgather.udfs.attacking._known_ratings import order_users
 
 ON_SCALE = 0.99
 """So much of a difference has to lie on the scale, half a step aside, for it to be believed in."""

@@ -12,8 +12,8 @@ from kgather._attacks.attacked import PIECE_BYTES, Attacked, in_threads
 from kgather._attacks.results import AttackResult
 from kgather._forms import forms
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs.attacking.known_ratings import order_users
-from kgather.udfs.attacking.rated_cells import (
+from kgather.udfs.attacking._known_ratings import order_users
+from kgather.udfs.attacking._rated_cells import (
     ALIKE,
     EXACT,
     FIELDS,

@@ -9,7 +9,7 @@ import numpy as np
 from kgather._attacks.attacked import Attacked, in_threads
 from kgather._attacks.auxiliary import Known
 from kgather._attacks.results import AttackResult, Rate
-from kgather.udfs.attacking.scoring import BEST, GROUP, RIGHT, STANDS_OUT, TIES, Behind, fit_candidates
+from kgather.udfs.attacking._scoring import BEST, GROUP, RIGHT, STANDS_OUT, TIES, Behind, fit_candidates
 
 Kernel = Callable[[int, int], object]
 Truth = tuple[np.ndarray, np.ndarray, Behind]

@@ -6,7 +6,7 @@ import numpy as np
 
 from kgather._attacks.guesses import Guesses
 from kgather._attacks.results import AttackResult, Rate
-from kgather.udfs.attacking.scoring import LABEL, SCORING
+from kgather.udfs.attacking._scoring import LABEL, SCORING
 
 _HAIR = 1e-5  # shown values are float32
 

@@ -15,9 +15,9 @@ from kgather._attacks.attacked import PIECE_BYTES, Attacked, in_threads
 from kgather._attacks.guesses import Guesses
 from kgather._attacks.results import AttackResult, Rate
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs.attacking.known_ratings import count_kept, order_users
-from kgather.udfs.attacking.row_distances import add_products, nearest_rows, nearest_users
-from kgather.udfs.attacking.scoring import DISTANCE, GROUP, RIGHT, TIES
+from kgather.udfs.attacking._known_ratings import count_kept, order_users
+from kgather.udfs.attacking._row_distances import add_products, nearest_rows, nearest_users
+from kgather.udfs.attacking._scoring import DISTANCE, GROUP, RIGHT, TIES
 
 _WORK = 4e10  # products and shown cells at most; with more, users and candidates are sampled
 

@@ -23,7 +23,7 @@ from kgather._errors import InputError
 from kgather._evaluation.candidates import Candidates
 from kgather._loaders import LoadOptions, load
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs.attacking.known_ratings import order_users
+from kgather.udfs.attacking._known_ratings import order_users
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 PRACTISED = "practised"

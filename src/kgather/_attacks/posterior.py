@@ -17,8 +17,8 @@ from kgather._attacks.profiles import Profiles, means_of, profiles_of, rank_of
 from kgather._attacks.public import OWN_MODEL, only, public_half
 from kgather._attacks.results import AttackResult
 from kgather._attacks.telling import axes_of_model
-from kgather.udfs.attacking.known_ratings import count_raters
-from kgather.udfs.attacking.posterior import add_totals, judge_folded, judge_items, judge_ratings, squared_gaps
+from kgather.udfs.attacking._known_ratings import count_raters
+from kgather.udfs.attacking._posterior import add_totals, judge_folded, judge_items, judge_ratings, squared_gaps
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.ratings.matrix import RatingMatrix
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs.attacking.known_ratings import order_users
+from kgather.udfs.attacking._known_ratings import order_users
 from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.ratings.matrix import RatingMatrix
 

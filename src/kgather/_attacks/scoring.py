@@ -8,7 +8,7 @@ import numpy as np
 
 from kgather._attacks.guesses import Guesses
 from kgather._attacks.results import AttackResult
-from kgather.udfs.attacking.scoring import SCORING
+from kgather.udfs.attacking._scoring import SCORING
 
 ECCENTRICITY = 1.5
 

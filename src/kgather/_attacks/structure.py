@@ -6,7 +6,7 @@ is known and take any of them; they are sure where a single one is left. Who fin
 
 from kgather._attacks.guesses import Guesses
 from kgather._attacks.results import AttackResult
-from kgather.udfs.attacking.scoring import LABEL, STRUCTURE
+from kgather.udfs.attacking._scoring import LABEL, STRUCTURE
 
 
 def structure(guesses: Guesses, *, seed: int = 0) -> AttackResult:

@@ -25,9 +25,9 @@ import numpy as np
 from kgather._attacks.attacked import PIECE_BYTES, in_threads
 from kgather._attacks.profiles import Profiles
 from kgather._evaluation.candidates import Candidates
-from kgather.udfs.attacking.folding import explained_shares, trace_scores
-from kgather.udfs.attacking.known_ratings import count_raters
-from kgather.udfs.attacking.profile_fits import SUMS, add_fits, best_fits
+from kgather.udfs.attacking._folding import explained_shares, trace_scores
+from kgather.udfs.attacking._known_ratings import count_raters
+from kgather.udfs.attacking._profile_fits import SUMS, add_fits, best_fits
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.ratings.matrix import RatingMatrix

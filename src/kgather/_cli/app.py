@@ -5,15 +5,17 @@ import signal
 import sys
 import threading
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from kgather import __version__
 from kgather._cli import attack, explain, init, ledger, metrics, paper, publish, query, serve, sweep, user, verify
 from kgather._cli.console import say
 from kgather._dbt_package import dbt_path
 from kgather._errors import KgatherError, StoppedError
+from kgather._verbosity import is_verbose, set_verbose
+from kgather._version import __version__
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
@@ -21,8 +23,23 @@ Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing writte
 130 interrupted (nothing written).
 """
 
+
+class _Group(TyperGroup):
+    """The group of all commands. Each takes `-v` too, as people write it before and after a command's name."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        [verbose] = [option for option in self.params if option.name == "verbose"]
+        below: list[Any] = list(self.commands.values())
+        while below:
+            command = below.pop()
+            command.params.append(verbose)
+            below += command.commands.values() if isinstance(command, TyperGroup) else ()
+
+
 app = typer.Typer(
     name="kgather",
+    cls=_Group,
     help="Publish people's ratings without giving the people away.",
     epilog=EXIT_CODES.replace("\n", " ").strip(),
     no_args_is_help=True,
@@ -39,13 +56,29 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _heed_verbose(context: typer.Context, wanted: bool) -> None:
+    # `kgather` itself is read first, then its commands: one of them asking is enough.
+    if wanted or context.parent is None:
+        set_verbose(wanted)
+
+
 @app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            callback=_heed_verbose,
+            expose_value=False,  # commands are not bothered with it
+            help="Show what dbt says, and where an internal error was. It may quote data.",
+        ),
+    ] = False,
 ) -> None:
-    del version
+    del version, verbose
 
 
 app.command("publish", epilog=app.info.epilog)(publish.command)
@@ -85,7 +118,7 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
-        if "-v" in sys.argv or "--verbose" in sys.argv:
+        if is_verbose():
             raise
         # The text of an unforeseen error may quote data, so only its kind is told.
         say(f"kgather: internal error ({type(error).__name__}). Run again with -v to see where.")

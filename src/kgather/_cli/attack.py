@@ -48,7 +48,7 @@ def command(
     dates: Annotated[
         bool,
         typer.Option(
-            "--dates", help="When they were given is known, too: the attack dated.", rich_help_panel=_ATTACKER
+            "--dates", help="The attacker also knows the dates: runs the attack dated.", rich_help_panel=_ATTACKER
         ),
     ] = False,
     pool: Annotated[
@@ -72,7 +72,7 @@ def command(
             "--attacks",
             metavar="A,B,...",
             help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
-            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run where not "
+            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run if not "
             "given.",
             rich_help_panel=_ATTACKER,
         ),
@@ -167,7 +167,6 @@ def command(
     """
     # Kernels take a moment to import, which --help should not.
     from kgather._attacks.gates import check_limits, gates
-    from kgather._attacks.runner import run
 
     limits = {
         name: allowed
@@ -181,7 +180,7 @@ def command(
         if allowed is not None
     }
     check_limits(limits)
-    _check(second, second_original, others, max_advantage, out, targets)
+    _check(others, max_advantage, out, targets)
     numbers = _numbers(known)
     names = None if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
     options = validated(
@@ -194,35 +193,32 @@ def command(
             "rating_column": rating_column,
         },
     )
-    from kgather._republishing.opened import Sources, open_attacked
+    from kgather._republishing.opened import Sources, attack_release
 
-    with StageProgress() as progress:
-        evidence, extra = open_attacked(
-            Sources(
-                release=release,
-                originals=original,
-                seed=publish_seed,
-                second=second,
-                second_originals=second_original or [],
-                second_seed=second_publish_seed,
-                others=others,
-                load_options=options,
-                assignments=assignments or [],
-                dates=dates or "dated" in (names or ()),
-            ),
-            progress.report,
-        )
-    report = run(
-        evidence,
-        known=numbers,
-        noisy=noisy,
-        pool=pool,  # type: ignore[arg-type]  # what is wrong with it is said where it is used
-        targets=targets,
-        seed=seed,
-        attacks=names,
-        original_too=original_too,
-        extra=extra,
+    sources = Sources(
+        release=release,
+        originals=original,
+        seed=publish_seed,
+        second=second,
+        second_originals=second_original or [],
+        second_seed=second_publish_seed,
+        others=others,
+        load_options=options,
+        assignments=assignments or [],
+        dates=dates or "dated" in (names or ()),
     )
+    with StageProgress() as progress:
+        report = attack_release(
+            sources,
+            report=progress.report,
+            known=numbers,
+            noisy=noisy,
+            pool=pool,  # type: ignore[arg-type]  # what is wrong with it is said where it is used
+            targets=targets,
+            seed=seed,
+            attacks=names,
+            original_too=original_too,
+        )
     found = gates(report, limits)
     said: dict[str, Any] = {"release": str(release), **report.as_dict()}
     said["gates"] = [vars(gate) | {"passed": gate.passed} for gate in found]
@@ -240,17 +236,12 @@ def command(
 
 
 def _check(
-    second: Path | None,
-    second_original: list[str] | None,
     others: str | None,
     max_advantage: float | None,
     out: Path | None,
     targets: int,
 ) -> None:
     whole("--targets", targets, 1)
-    if (second is None) != (not second_original):
-        msg = "--second and --second-original go together: give both or neither."
-        raise InputError(msg)
     if max_advantage is not None and others is None:
         msg = "--max-membership-advantage has nothing to look at: give --others, ratings of people not in the release."
         raise InputError(msg)
@@ -346,8 +337,9 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
             )
         elif result.attack == "differences":
             lines.append(
-                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by who knows all "
-                f"members; attackers believe in {_share(result.matched)} (wrong {_share(result.wrong_among_matched)}). "
+                f"differences: from {told['alone']:.1%} of the groups one person could be worked out by somebody "
+                f"who knows all members; attackers believe in {_share(result.matched)} "
+                f"(wrong {_share(result.wrong_among_matched)}). "
                 f"The group that looks most alike in the other release has {told['overlap']:.1%} of a group's people "
                 f"(any group: {told['overlap_by_chance']:.1%})."
                 + (

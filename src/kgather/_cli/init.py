@@ -31,14 +31,14 @@ def command(
     """Write a dbt project to start from, or, as `init guard DATABASE`, a policy for the guard."""
     if database is not None:
         if str(folder) != "guard":
-            msg = f"kgather init takes one folder, or: kgather init guard {database}"
+            msg = f"kgather init takes one folder. To write a policy of the guard, run kgather init guard {database}."
             raise InputError(msg)
         _guard(database, out or Path("guard.yml"), k, unit)
         if private:
             _close(database, out or Path("guard.yml"))
         return
     if out is not None or unit is not None or private:
-        msg = "--out, --unit and --private go with: kgather init guard DATABASE"
+        msg = "--out, --unit and --private go with kgather init guard DATABASE. Leave them out, or name the database."
         raise InputError(msg)
     write_project(folder, k)
     print_line(
@@ -54,13 +54,13 @@ def _close(*files: Path) -> None:
         try:
             file.chmod(file.stat().st_mode & 0o700)
         except OSError as error:
-            msg = f"{file} cannot be closed to others: {error.strerror}. Its owner has to: chmod 600 {file}"
+            msg = f"{file} cannot be closed to others: {error.strerror}. Its owner has to run chmod 600 on it."
             raise InputError(msg) from None
 
 
 def _guard(database: Path, out: Path, k: int, unit: str | None) -> None:
     if k < 2:
-        msg = "A guard with k = 1 protects nobody. Choose --k 2 or more."
+        msg = "a guard with k = 1 protects nobody. Choose --k 2 or more."
         raise InputError(msg)
     from kgather._guard.proposal import write_policy  # takes seconds to load
 

@@ -37,7 +37,7 @@ def command(
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
-    """Measure what utility was paid for a release.
+    """Measure what utility was lost in a release.
 
     Runs on the publisher's side, where the original is. All values are about all users at once.
     """

@@ -17,7 +17,7 @@ from kgather._paper.findings import Finding
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Experiments to run; all where none is given.")
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Experiments to run; all if none is given.")
     ] = None,
     data: Annotated[
         Path | None,

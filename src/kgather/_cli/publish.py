@@ -10,9 +10,9 @@ from kgather._cli.console import StageProgress, print_checks, print_json, print_
 from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
-from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource, Published, publish
+from kgather._publishing.asked import asked_settings
+from kgather._publishing.publish import AttributesSource, Published, publish
 from kgather._settings.fields import RELEASE, USERS
-from kgather._settings.publication import PublishSettings
 from kgather._settings.validation import validated
 
 _INPUT = reading.PANEL
@@ -95,7 +95,6 @@ def command(
         ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what dbt says. It may quote data.")] = False,
 ) -> None:
     """Publish ratings as a release that anyone may have.
 
@@ -103,11 +102,6 @@ def command(
     groups.parquet, members.parquet, what each group is shown to think (ratings.parquet, or what goes with the method),
     release.duckdb and audit.json. Nothing is written unless every check of the audit passes.
     """
-    asked = PublishSettings.from_options(
-        # A wide table brings its users' attributes with it.
-        settings | {"k": k, "user_attributes": LOADED_ATTRIBUTES if user_attributes or artifact_columns else None},
-        assignments or [],
-    )
     load_options = validated(
         LoadOptions,
         {
@@ -121,6 +115,12 @@ def command(
             "artifact_columns": names(artifact_columns),
         },
     )
+    attributes = (
+        None
+        if user_attributes is None
+        else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header)
+    )
+    asked = asked_settings({"k": k, **settings}, load_options, attributes, assignments or [])
     from kgather._republishing.sweep import other_sizes  # the kernels take seconds to load
 
     with StageProgress() as progress:
@@ -129,13 +129,10 @@ def command(
             out,
             asked,
             load_options,
-            user_attributes=None
-            if user_attributes is None
-            else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header),
+            user_attributes=attributes,
             other_sizes=other_sizes(_sizes(sweep)),
             force=force,
             keep_work=keep_work,
-            verbose=verbose,
             report=progress.report,
             warn=warn,
         )

@@ -54,10 +54,10 @@ def command(
 ) -> None:
     """Answer a query under a policy: about groups, never about people."""
     if format not in ("table", *FORMATS):
-        msg = f"--format {format} is not known; it is table, csv, json or parquet."
+        msg = f"--format is table, csv, json or parquet, not '{format}'."
         raise InputError(msg)
     if format == "parquet" and out is None:
-        msg = "A Parquet file goes to a file: name it with --out FILE."
+        msg = "--format parquet needs a file to write. Name it with --out FILE."
         raise InputError(msg)
     text = statement(sql)
     from kgather.guard import Guard  # the kernels take seconds to load
@@ -83,12 +83,12 @@ def statement(sql: str | None) -> str:
     if sql is not None and sql != "-":
         return sql
     if sys.stdin.isatty():
-        msg = 'There is no statement. Give it as an argument, as "SELECT COUNT(*) FROM ratings", or on standard input.'
+        msg = 'there is no statement. Give it as an argument, as "SELECT COUNT(*) FROM ratings", or on standard input.'
         raise InputError(msg)
     try:
         return sys.stdin.read()
     except UnicodeDecodeError:
-        msg = "The statement on standard input is no UTF-8 text."
+        msg = "the statement on standard input is not UTF-8 text. Save it as UTF-8."
         raise InputError(msg) from None
 
 
@@ -98,7 +98,7 @@ def parameters(given: list[str] | None, text: str) -> list[Value] | dict[str, Va
     named = [name for name, equals, _ in pairs if equals and name.isidentifier() and f"${name.lower()}" in text.lower()]
     if pairs and len(named) == len(pairs):
         if len(set(named)) < len(named):
-            msg = "--parameter gives one name twice."
+            msg = "--parameter gives one name twice. Give each name once."
             raise InputError(msg)
         return {name: _value(value) for name, _, value in pairs}
     return [_value(value) for value in given or []]

@@ -62,7 +62,7 @@ def command(
         str | None, typer.Option("--memory", metavar="SIZE", help="Most address space of the process, as 16GB.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="Whom to become when started as root.")
+        str | None, typer.Option("--user", metavar="NAME", help="The user to become if started as root.")
     ] = None,
     allow_root: Annotated[bool | None, typer.Option("--allow-root", help="Stay root.")] = None,
     log_file: Annotated[

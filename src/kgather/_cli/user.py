@@ -85,14 +85,14 @@ def _password(name: str, from_stdin: bool) -> str:
     if not from_stdin and sys.stdin.isatty():
         password = getpass.getpass(f"Password of {name}: ")
         if getpass.getpass("Again: ") != password:
-            msg = "The passwords differ."
+            msg = "the two passwords differ. Try again."
             raise InputError(msg)
         return password
     if not from_stdin:
-        msg = "There is no terminal to ask for the password. Give it on standard input, with --password-stdin."
+        msg = "there is no terminal to ask for the password. Give it on standard input, with --password-stdin."
         raise InputError(msg)
     try:
         return sys.stdin.readline(_LONG).removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        msg = "The password on standard input is no UTF-8 text."
+        msg = "the password on standard input is not UTF-8 text."
         raise InputError(msg) from None

@@ -1,18 +1,11 @@
 """`kgather verify`."""
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
-import duckdb
 import typer
 
 from kgather._cli.console import print_checks, print_json
-from kgather._errors import InputError
-from kgather._relations import relation_in
-from kgather._release.release import Check
-from kgather._verify import Asked, is_release, promised_size, verify_models, verify_release
-from kgather._verify.connection import bounded
+from kgather._verify import verify_named
 
 NOT_ANONYMOUS = 3
 
@@ -40,7 +33,7 @@ def command(
         typer.Option(
             "--columns",
             metavar="A,B,...",
-            help="The quasi-identifiers; all columns but the sensitive ones where not given.",
+            help="The quasi-identifiers; by default all columns but the sensitive ones.",
             rich_help_panel=_CLASSES,
         ),
     ] = None,
@@ -78,7 +71,7 @@ def command(
         bool | None,
         typer.Option(
             "--ordered/--unordered",
-            help="Whether sensitive values have an order; by type where not given.",
+            help="Whether sensitive values have an order; by default their type decides.",
             rich_help_panel=_CLASSES,
         ),
     ] = None,
@@ -174,10 +167,7 @@ def command(
         "sensitive_items": _names(sensitive_items),
         "b": b,
     }
-    if is_release(Path(target)):
-        checks = _of_release(Path(target), k, given)
-    else:
-        checks = _of_relation(target, Asked(k=k, **given))  # type: ignore[arg-type]
+    checks = verify_named(target, k, given)
     passed = all(check.passed for check in checks)
     if json_output:
         print_json({"target": target, "passed": passed, "checks": [vars(check) for check in checks]})
@@ -185,25 +175,3 @@ def command(
         print_checks(checks)
     if not passed:
         raise typer.Exit(NOT_ANONYMOUS)
-
-
-def _of_release(folder: Path, k: int | None, given: Mapping[str, object]) -> tuple[Check, ...]:
-    asked = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, ())]
-    if asked:
-        msg = (
-            f"{', '.join(asked)}: goes with a file or a table, such as {folder / 'members.parquet'}. A release is "
-            "checked as a whole."
-        )
-        raise InputError(msg)
-    return verify_release(folder, k if k is not None else promised_size(folder))
-
-
-def _of_relation(target: str, asked: Asked) -> tuple[Check, ...]:
-    with bounded() as con:
-        relation = relation_in(con, target)
-        try:
-            return verify_models(con, relation, asked)
-        except duckdb.Error as error:
-            # Its text may quote data.
-            msg = f"{target} cannot be checked: its content cannot be read or compared ({type(error).__name__})."
-            raise InputError(msg) from None

@@ -1,4 +1,4 @@
-"""What utility was paid for a release: metrics from a release beside its original, for every form of release.
+"""What utility was lost: metrics from a release beside its original, for every form of release.
 
 Everything is summed up in one pass over the items, a chunk at a time, so that users x items is never written: it takes
 O(candidates x items + ratings) time and the memory of a chunk. A range counts by its midpoint. Users who were set aside

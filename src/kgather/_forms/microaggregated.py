@@ -7,7 +7,7 @@ FORM = Form(
     text="the centroid of filled ratings",
     fills_with_median=True,
     not_promised=(
-        "That a single rating cannot be worked out: where one member alone rated an item, the centroid of filled "
+        "That a single rating cannot be worked out: if only one member rated an item, the centroid of filled "
         "ratings and the group's size give that rating."
     ),
 )

@@ -9,8 +9,8 @@ FORM = Form(
     by_method=True,
     anonymous=False,
     not_promised=(
-        "Any k-anonymity: under noise every user has a row of one's own. This release is for comparison only."
+        "Any k-anonymity: every user keeps a row of their own, with noise. This release is for comparison only."
     ),
     meaning="Every person has a row of their own in this release: noise was added, but nobody is hidden.",
-    warning="Gaussian noise gives NO k-anonymity: every user has a row of one's own. Do not hand this out.",
+    warning="Gaussian noise gives NO k-anonymity: every user keeps a row of their own. Do not hand this out.",
 )

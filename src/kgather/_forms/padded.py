@@ -5,7 +5,7 @@ from kgather._forms.record import Form
 
 FORM = Form(
     name="padded",
-    text="the mean over all members of the rating, or of the prediction where there is none",
+    text="the mean over all members of the rating, or of the prediction if there is none",
     cells=("all", "rated", "top", "best", "popular"),
     needs_solver=True,
     adds_cells=True,

@@ -1,5 +1,7 @@
 """What may stand in a statement: the allow-lists of the guard, all in one place. What is not listed is refused."""
 
+from typing import NamedTuple
+
 from sqlglot import exp
 
 _ONE = frozenset({"this"})
@@ -121,22 +123,30 @@ TYPES = frozenset(
 )
 """What a cast may lead to."""
 
-AGGREGATES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Count: ("COUNT", "COUNT"),
-    exp.Sum: ("SUM", "SUM"),
-    exp.Avg: ("AVG", "AVG"),
-    exp.Stddev: ("STDDEV", "STDDEV_SAMP"),
-    exp.StddevSamp: ("STDDEV", "STDDEV_SAMP"),
-    exp.StddevPop: ("STDDEV", "STDDEV_POP"),
-    exp.Variance: ("VAR", "VAR_SAMP"),
-    exp.VariancePop: ("VAR", "VAR_POP"),
-    exp.CovarSamp: ("COVAR", "COVAR_SAMP"),
-    exp.CovarPop: ("COVAR", "COVAR_POP"),
-    exp.Corr: ("CORR", "CORR"),
-    exp.Min: ("MIN", "MIN"),
-    exp.Max: ("MAX", "MAX"),
+
+class AggregateName(NamedTuple):
+    """The policy's word for an aggregate, and the function of a plan."""
+
+    word: str
+    function: str
+
+
+AGGREGATES: dict[type[exp.Expr], AggregateName] = {
+    exp.Count: AggregateName("COUNT", "COUNT"),
+    exp.Sum: AggregateName("SUM", "SUM"),
+    exp.Avg: AggregateName("AVG", "AVG"),
+    exp.Stddev: AggregateName("STDDEV", "STDDEV_SAMP"),
+    exp.StddevSamp: AggregateName("STDDEV", "STDDEV_SAMP"),
+    exp.StddevPop: AggregateName("STDDEV", "STDDEV_POP"),
+    exp.Variance: AggregateName("VAR", "VAR_SAMP"),
+    exp.VariancePop: AggregateName("VAR", "VAR_POP"),
+    exp.CovarSamp: AggregateName("COVAR", "COVAR_SAMP"),
+    exp.CovarPop: AggregateName("COVAR", "COVAR_POP"),
+    exp.Corr: AggregateName("CORR", "CORR"),
+    exp.Min: AggregateName("MIN", "MIN"),
+    exp.Max: AggregateName("MAX", "MAX"),
 }
-"""Aggregates: the policy's word for each, and the function of a plan."""
+"""Aggregates."""
 
 AGGREGATE_PARTS: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(AGGREGATES, _ONE),
@@ -180,10 +190,37 @@ NODES: dict[type[exp.Expr], frozenset[str]] = {
 RANKS: tuple[type[exp.Expr], ...] = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, *WINDOWS_OF_PUBLIC)
 """Functions that only make sense with OVER."""
 
-JOINS = {("", ""), ("", "INNER"), ("", "CROSS"), ("LEFT", ""), ("LEFT", "OUTER")}
-"""Joins of protected tables: (side, kind)."""
 
-JOINS_OF_RESULTS = JOINS | {("RIGHT", ""), ("RIGHT", "OUTER"), ("FULL", ""), ("FULL", "OUTER")}
+class JoinKind(NamedTuple):
+    """The words before JOIN."""
+
+    side: str = ""
+    kind: str = ""
+
+    @classmethod
+    def of(cls, join: exp.Join | None) -> "JoinKind":
+        """The words of a join; none for the first member of a FROM."""
+        return cls(str(join.args.get("side") or ""), str(join.args.get("kind") or "")) if join is not None else cls()
+
+    def __str__(self) -> str:
+        return self.side or self.kind
+
+
+JOINS = {
+    JoinKind(),
+    JoinKind(kind="INNER"),
+    JoinKind(kind="CROSS"),
+    JoinKind("LEFT"),
+    JoinKind("LEFT", "OUTER"),
+}
+"""Joins of protected tables."""
+
+JOINS_OF_RESULTS = JOINS | {
+    JoinKind("RIGHT"),
+    JoinKind("RIGHT", "OUTER"),
+    JoinKind("FULL"),
+    JoinKind("FULL", "OUTER"),
+}
 
 CLIENT_SETTINGS = {
     "application_name": "",

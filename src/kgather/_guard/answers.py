@@ -9,7 +9,7 @@ import hmac
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +69,21 @@ class Asked:
     seed: np.uint64
 
 
+class _SpreadOf(NamedTuple):
+    """A spread, and the partition that it is over."""
+
+    partition: Partition
+    spread: atoms.Spread
+
+
+class _Described(NamedTuple):
+    """What an outcome says of the rows that are answered about: a sum of each set's keys, and the people in each."""
+
+    rows: np.ndarray
+    sums: np.ndarray
+    people: np.ndarray
+
+
 class Answering:
     """Answers one plan. presents: of each universe; they are replaced as atoms are cut."""
 
@@ -79,7 +94,7 @@ class Answering:
         self.asked: dict[Question, Asked] = {}
         self.columns: dict[str, dict[str, Column]] = {}
         self.cut: set[str] = set()
-        self._spreads: dict[Question, tuple[Partition, atoms.Spread]] = {}
+        self._spreads: dict[Question, _SpreadOf] = {}
 
     def cut_for(self, plan: Plan, known: Mapping[str, Mapping[str, Column]]) -> None:
         """Cut atoms for everything that a plan asks. known: of each universe, the columns that clusters are kept of.
@@ -169,16 +184,15 @@ class Answering:
         found = self.base.outcome(question)
         present = self.presents[universe]
         outcome = present.own(found.outcome)
-        known = found.described.get(universe)
-        if known is None or known[0] is not present.rows:
+        known: _Described | None = found.described.get(universe)
+        if known is None or known.rows is not present.rows:
             salt = _number(self._keyed(universe.encode()))
             unit, keys = present.partition.unit, present.own(present.keys)
-            known = (present.rows, *atoms.describe(outcome, unit, keys, salt, len(found.keys)))
+            known = _Described(present.rows, *atoms.describe(outcome, unit, keys, salt, len(found.keys)))
             found.described[universe] = known
-        _, sums, people = known
         # False and unknown are alike, and so are the names of groups: one set asked for in many ways has one noise.
-        seed = _number(self._keyed(universe.encode() + np.sort(sums).tobytes()))
-        self.asked[question] = Asked(question, universe, outcome, found, people, seed)
+        seed = _number(self._keyed(universe.encode() + np.sort(known.sums).tobytes()))
+        self.asked[question] = Asked(question, universe, outcome, found, known.people, seed)
 
     def _keyed(self, meaning: bytes) -> bytes:
         return hmac.new(self.terms.secret, meaning, hashlib.sha256).digest()
@@ -187,9 +201,9 @@ class Answering:
         """How what is asked for spreads over the atoms that there are now."""
         partition = self.presents[asked.universe].partition
         known = self._spreads.get(asked.question)
-        if known is None or known[0] is not partition:
-            known = self._spreads[asked.question] = (partition, partition.spread(asked.outcome))
-        return known[1]
+        if known is None or known.partition is not partition:
+            known = self._spreads[asked.question] = _SpreadOf(partition, partition.spread(asked.outcome))
+        return known.spread
 
     def _cluster(self, aggregate: Aggregate) -> None:
         for bounds in _products(aggregate):

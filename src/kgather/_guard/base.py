@@ -7,6 +7,7 @@ on a connection that reaches no file; what comes back is one number for each row
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -27,14 +28,34 @@ _ROW, _CODE = "kg_row", "code"
 _SHOWN = ("artifact", "measure", "dimension", "coarsened")
 
 
+class UniverseRows(NamedTuple):
+    """The rows of a universe: the unit of each, int32[n], and the key that names it from day to day, uint64[n]."""
+
+    unit: np.ndarray
+    keys: np.ndarray
+
+
+class NamedColumn(NamedTuple):
+    """A column, or a product of two, by the name that its clusters have."""
+
+    name: str
+    column: Column
+
+
+class _Cell(NamedTuple):
+    """A column of a table, both named as the policy names them."""
+
+    table: str
+    column: str
+
+
 @dataclass
 class Base:
-    """con: holds the tables of the policy, and kg_units(id, code). rows: of each universe, the unit int32[n] and the
-    key uint64[n] that names a row from day to day."""
+    """con: holds the tables of the policy, and kg_units(id, code). rows: of each universe."""
 
     con: duckdb.DuckDBPyConnection
     catalog: Catalog
-    rows: dict[str, tuple[np.ndarray, np.ndarray]]
+    rows: dict[str, UniverseRows]
     columns: dict[tuple[str, ...], Column] = field(default_factory=dict)
 
     @classmethod
@@ -92,21 +113,22 @@ class Base:
     @cached_property
     def _outcomes(self) -> Outcomes:
         return Outcomes(
-            self.con, self.catalog.unit, self._row, lambda universe: len(self.rows[self.universe(universe)][0])
+            self.con, self.catalog.unit, self._row, lambda universe: len(self.rows[self.universe(universe)].unit)
         )
 
-    def column(self, universe: Universe, bounds: Sequence[Bound]) -> tuple[str, Column]:
-        """A column of a universe, or the product of two, and the name that its clusters have."""
+    def column(self, universe: Universe, bounds: Sequence[Bound]) -> NamedColumn:
+        """A column of a universe, or the product of two."""
         same = [self._same(bound) for bound in bounds]
         name = " * ".join(sorted(f"{table}.{column}" for (table, column), *_ in same))
-        cached = (self.universe(universe), name)
+        of = self.universe(universe)
+        cached = (of, name)
         if cached not in self.columns:
-            n = len(self.rows[cached[0]][0])
+            n = len(self.rows[of].unit)
             values = np.ones(n)
             for of_one in same:
                 values *= self._values(universe, of_one, n)
             self.columns[cached] = Column(values)
-        return name, self.columns[cached]
+        return NamedColumn(name, self.columns[cached])
 
     def codes(self, name: str, column: str) -> np.ndarray:
         """The values that units have of table.column, as codes int32[n] of a universe's rows, below 0 where none."""
@@ -118,12 +140,12 @@ class Base:
             f"select kg_units.{_CODE} as kg_at, {identifier(own.name)} as kg_value from {identifier(info.name)} as t "
             f"join kg_units on kg_units.id = t.{identifier(info.unit)} where {identifier(own.name)} is not null"
         ).to_arrow_table()
-        codes = np.full(len(self.rows[UNITS][0]), -1, dtype=np.int32)
+        codes = np.full(len(self.rows[UNITS].unit), -1, dtype=np.int32)
         encoded = found["kg_value"].combine_chunks().dictionary_encode()
         codes[found["kg_at"].to_numpy()] = encoded.indices.to_numpy()
-        return codes[self.rows[name][0]]
+        return codes[self.rows[name].unit]
 
-    def _values(self, universe: Universe, same: Sequence[tuple[str, str]], n: int) -> np.ndarray:
+    def _values(self, universe: Universe, same: Sequence[_Cell], n: int) -> np.ndarray:
         values = np.full(n, np.nan)
         for table, column in same:
             info = self._table(table)
@@ -143,22 +165,22 @@ class Base:
         values[~np.isfinite(values)] = np.nan
         return values
 
-    def _same(self, bound: Bound) -> list[tuple[str, str]]:
+    def _same(self, bound: Bound) -> list[_Cell]:
         """A column and those that the policy declares to be the same, the one they are named by first."""
 
-        def source(table: str, column: str) -> tuple[str, str]:
+        def source(table: str, column: str) -> _Cell:
             declared = self._table(table).policy.same_as
             target = next((to for name, to in declared.items() if fold(name) == fold(column)), None)
             if target is None:
                 info = self._table(table)
                 found = info.column(column)
-                return info.name, found.name if found else column
+                return _Cell(info.name, found.name if found else column)
             other, _, name = target.partition(".")
             return source(other, name)
 
         first = source(bound.table, bound.column)
         others = [
-            (info.name, column.name)
+            _Cell(info.name, column.name)
             for info in self.catalog.tables.values()
             if info.protected
             for column in info.columns.values()
@@ -217,6 +239,6 @@ def _copy(info: TableInfo) -> str:
     """
 
 
-def _numbers(con: duckdb.DuckDBPyConnection, query: str) -> tuple[np.ndarray, np.ndarray]:
-    table = con.sql(query).to_arrow_table()
-    return table[0].to_numpy().astype(np.int32), table[1].to_numpy().astype(np.uint64)
+def _numbers(con: duckdb.DuckDBPyConnection, query: str) -> UniverseRows:
+    unit, keys = con.sql(query).to_arrow_table().columns
+    return UniverseRows(unit.to_numpy().astype(np.int32), keys.to_numpy().astype(np.uint64))

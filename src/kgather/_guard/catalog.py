@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import duckdb
 
 from kgather._errors import InputError
 from kgather._guard.plan import Kind
-from kgather._guard.policy import Grain, Policy, Table, fold
+from kgather._guard.policy import Grain, JoinSide, Policy, Table, fold
 from kgather._guard.render import identifier
 
 _INTEGERS = frozenset(
@@ -56,6 +57,20 @@ class TableInfo:
     def column(self, name: str) -> Column | None:
         """A column by name, in whatever case."""
         return self.columns.get(fold(name))
+
+
+class TableColumn(NamedTuple):
+    """A column and its table."""
+
+    table: TableInfo
+    column: Column
+
+
+class _Declared(NamedTuple):
+    """A declared join with its names folded, N:1 from left to right."""
+
+    left: JoinSide
+    right: JoinSide
 
 
 @dataclass(frozen=True)
@@ -150,24 +165,24 @@ class Catalog:
         declared equalities lead between."""
         return left.name == right.name or self._unit_class[fold(left.name)] == self._unit_class[fold(right.name)]
 
-    def looks_up(self, left: tuple[TableInfo, Column], right: tuple[TableInfo, Column]) -> bool:
+    def looks_up(self, left: TableColumn, right: TableColumn) -> bool:
         """Whether an equality of two columns is declared, N:1 from left to right."""
-        wanted = tuple((fold(table.name), fold(column.name)) for table, column in (left, right))
+        wanted = _Declared(*(JoinSide(fold(side.table.name), fold(side.column.name)) for side in (left, right)))
         return wanted in self._lookups
 
     @cached_property
-    def _lookups(self) -> frozenset[tuple[tuple[str, str], ...]]:
-        pairs = (
-            tuple((fold(table), fold(column)) for table, column in (join.left, join.right))
+    def _lookups(self) -> frozenset[_Declared]:
+        declared = (
+            _Declared(*(JoinSide(fold(side.table), fold(side.column)) for side in (join.left, join.right)))
             for join in self.policy.joins
         )
-        return frozenset(pair for pair in pairs if not self.tables[pair[1][0]].protected)
+        return frozenset(join for join in declared if not self.tables[join.right.table].protected)
 
     @cached_property
     def _unit_class(self) -> dict[str, str]:
         of = {name: name for name in self.tables}
         for join in self.policy.joins:
-            left, right = fold(join.left[0]), fold(join.right[0])
+            left, right = fold(join.left.table), fold(join.right.table)
             if self.tables[left].protected and self.tables[right].protected:
                 old, new = of[right], of[left]
                 of = {name: new if first == old else first for name, first in of.items()}

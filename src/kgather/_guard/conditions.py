@@ -8,6 +8,7 @@ whether it may stand here, says whoever compiles.
 import math
 from collections.abc import Callable
 from datetime import date, datetime, time
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -46,6 +47,13 @@ _CAST_KINDS: dict[exp.DType, Kind] = {
     exp.DType.TIMESTAMPNTZ: "timestamp",
 }
 _NULL = Literal(None, "null")
+
+
+class _When(NamedTuple):
+    """One branch of CASE."""
+
+    condition: Expr
+    value: Expr
 
 
 class Terms:
@@ -104,7 +112,7 @@ class Terms:
             return self._case(node)
         if isinstance(node, exp.If):
             no = node.args.get("false")
-            return self._cases([(self.condition(node.this), self.value(node.args["true"]))], no, node)
+            return self._cases([_When(self.condition(node.this), self.value(node.args["true"]))], no, node)
         folded = constant(node)
         if folded is not None:
             return folded
@@ -153,8 +161,6 @@ class Terms:
             if isinstance(node, exp.NEQ | exp.NullSafeNEQ):
                 return Op("not", (equal,))
             raise refused(self.rule, "Tuples are compared by = and <> only", node)
-        if isinstance(left, exp.Query | exp.All | exp.Any) or isinstance(right, exp.Query | exp.All | exp.Any):
-            raise refused(Rule.SUBQUERIES, "A subquery inside a condition", node)
         compared = self._compare(_COMPARISONS[type(node)], node.this, node.expression)
         return Op("not", (compared,)) if isinstance(node, exp.NullSafeNEQ) else compared
 
@@ -200,15 +206,15 @@ class Terms:
         whens = []
         for when in node.args["ifs"]:
             condition = self.condition(when.this) if node.this is None else self._compare("=", node.this, when.this)
-            whens.append((condition, self.value(when.args["true"])))
+            whens.append(_When(condition, self.value(when.args["true"])))
         return self._cases(whens, node.args.get("default"), node)
 
-    def _cases(self, whens: list[tuple[Expr, Expr]], default: exp.Expr | None, node: exp.Expr) -> Expr:
-        values = [value for _, value in whens] + [self.value(default) if default is not None else _NULL]
+    def _cases(self, whens: list[_When], default: exp.Expr | None, node: exp.Expr) -> Expr:
+        values = [when.value for when in whens] + [self.value(default) if default is not None else _NULL]
         values = self._alike(values, node)
         args: list[Expr] = []
-        for (condition, _), value in zip(whens, values, strict=False):
-            args += [condition, value]
+        for when, value in zip(whens, values, strict=False):
+            args += [when.condition, value]
         return Op("case", (*args, values[-1]), _kind(values))
 
     def _alike(self, parts: list[Expr], node: exp.Expr) -> list[Expr]:

@@ -29,9 +29,9 @@ def classes_of(base: Base, k: int) -> Partition:
 
     Raises Refused where there are no artifacts to gather on.
     """
-    unit, _ = base.rows[UNITS]
+    unit = base.rows[UNITS].unit
     columns = [
-        base.column(Universe("unit"), [Bound(info.name, column.name)])[1].values
+        base.column(Universe("unit"), [Bound(info.name, column.name)]).column.values
         for info in base.catalog.tables.values()
         if info.protected and info.grain == "unit"
         for column in info.columns.values()
@@ -88,7 +88,7 @@ class Classes:
         if not names:
             counts = np.bincount(self.partition.atom, weights=met, minlength=self.partition.n_atoms)
             return (counts > 0).astype(np.float64)
-        values = self.base.column(universe, [Bound(*names[0])])[1].values
+        values = self.base.column(universe, [Bound(*names[0])]).column.values
         code = np.unique(np.nan_to_num(values, nan=-np.inf), return_inverse=True)[1].reshape(-1)
         pairs, first = np.unique(self.partition.atom.astype(np.int64) * (int(code.max()) + 1) + code, return_index=True)
         of_class = pairs // (int(code.max()) + 1)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -69,6 +70,13 @@ class _State:
     of_ledger: tuple[int, ...]
     recorded: set[str] = field(default_factory=set)
     answers: "dict[tuple[tuple[Block, ...], Mode], _Remembered]" = field(default_factory=dict)
+
+
+class _Stamps(NamedTuple):
+    """What tells whether a file was changed since it was read."""
+
+    database: tuple[int, ...]
+    ledger: tuple[int, ...]
 
 
 class Guard:
@@ -243,21 +251,21 @@ class Guard:
 
     def _current(self) -> _State:
         """What is in database and ledger now, read again as far as they were changed."""
-        of_database, of_ledger = self._stamps()
-        if of_database != self._state.of_database:
+        stamps = self._stamps()
+        if stamps.database != self._state.of_database:
             return self._read()
-        return self._state if of_ledger == self._state.of_ledger else self._read(self._state.base)
+        return self._state if stamps.ledger == self._state.of_ledger else self._read(self._state.base)
 
-    def _stamps(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _stamps(self) -> _Stamps:
         try:
             stat = self.database.stat()
         except OSError as error:
             msg = f"{self.database}, which the policy names under database, cannot be read: {error.strerror}."
             raise InputError(msg) from None
-        return (stat.st_ino, stat.st_mtime_ns, stat.st_size), self.ledger.stamp()
+        return _Stamps((stat.st_ino, stat.st_mtime_ns, stat.st_size), self.ledger.stamp())
 
     def _read(self, base: Base | None = None) -> _State:
-        of_database, _ = self._stamps()
+        of_database = self._stamps().database
         base = base or _loaded(self.policy, self.database)
         kept = self.ledger.read(self.policy.k)
         presents = {}
@@ -288,7 +296,7 @@ def _kept_columns(base: Base, universe: str, kept: Kept | None) -> dict[str, Col
         of = Universe("unit") if universe == UNITS else Universe("rows", universe)
         pairs = [part.split(".", 1) for part in name.split(" * ")]
         bounds = [Bound(table, column) for table, column in pairs]
-        found[name] = base.column(of, bounds)[1]
+        found[name] = base.column(of, bounds).column
     return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,20 @@ from kgather._guard.ledger import Kept
 from kgather._guard.partition import Column, Partition
 
 _GONE = -1
+
+
+class _Marks(NamedTuple):
+    """Marks of atoms: their keys, uint64[m], and themselves, int64[m]."""
+
+    keys: np.ndarray
+    marks: np.ndarray
+
+
+class _Shrunk(NamedTuple):
+    """The names of atoms that lost rows, and of those of them that may be answered about no more."""
+
+    lost: list[int]
+    closed: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -61,15 +76,17 @@ class Present:
         }
         return Kept(keys, atoms, self.partition.next_name, clusters)
 
-    def _marks(self) -> tuple[np.ndarray, np.ndarray]:
-        """The marks of all columns and atoms: their keys, uint64[m], and themselves, int64[m]."""
+    def _marks(self) -> _Marks:
+        """The marks of all columns and atoms."""
         partition = self.partition
         found = [
-            (mark_keys(_seed(name), partition.names), marks(partition.atom, column.values, partition.n_atoms))
+            _Marks(mark_keys(_seed(name), partition.names), marks(partition.atom, column.values, partition.n_atoms))
             for name, column in self.columns({name: self.values[name] for name in partition.clusters}).items()
         ]
-        keys = [np.zeros(0, dtype=np.uint64), *(key for key, _ in found)]
-        return np.concatenate(keys), np.concatenate([np.zeros(0, dtype=np.int64), *(mark for _, mark in found)])
+        return _Marks(
+            np.concatenate([np.zeros(0, dtype=np.uint64), *(each.keys for each in found)]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *(each.marks for each in found)]),
+        )
 
     def columns(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """Columns of all rows, of those that are answered about."""
@@ -137,14 +154,14 @@ def _ascending(kept: Kept) -> Kept:
     return replace(kept, keys=kept.keys[order], atoms=kept.atoms[order])
 
 
-def _shrunk(atoms: np.ndarray, kept: Kept, k: int, *, one_row_a_unit: bool) -> tuple[list[int], np.ndarray]:
-    """The names of atoms that lost rows, and of those of them that may be answered about no more."""
+def _shrunk(atoms: np.ndarray, kept: Kept, k: int, *, one_row_a_unit: bool) -> _Shrunk:
+    """What became smaller since it was kept."""
     names, before = np.unique(kept.atoms[kept.atoms >= 0], return_counts=True)
     now = np.bincount(np.searchsorted(names, atoms[atoms >= 0]), minlength=len(names))
     lost = before - now
     # Rows of a long table may be of one unit, of which nothing is known once they are gone.
     enough = one_row_a_unit & (lost >= k) & (now >= k)
-    return names[lost > 0].tolist(), names[(lost > 0) & ~enough]
+    return _Shrunk(names[lost > 0].tolist(), names[(lost > 0) & ~enough])
 
 
 def _cells_of_new_rows(here: Present, columns: Mapping[str, Column], name: int, k: int) -> Partition:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -215,15 +216,16 @@ class Ledger:
             found = con.execute("select kind, version, k from state").fetchone()
         except duckdb.Error:
             found = None
-        if found is None or found[0] != _KIND:
+        kind, version, kept_k = found or (None, None, None)
+        if kind != _KIND:
             msg = f"{self.path} is no ledger of the guard. {_INSTEAD}"
             raise InputError(msg)
-        if found[1] != _VERSION:
-            msg = f"{self.path} was written by another version of kgather (format {found[1]}, not {_VERSION})."
+        if version != _VERSION:
+            msg = f"{self.path} was written by another version of kgather (format {version}, not {_VERSION})."
             raise InputError(msg)
-        if found[2] != k:
+        if kept_k != k:
             msg = (
-                f"{self.path} was kept with k = {found[2]}, the policy says {k}. Answers given under one k "
+                f"{self.path} was kept with k = {kept_k}, the policy says {k}. Answers given under one k "
                 "cannot be combined safely with another: restore k, or begin a new ledger over other data."
             )
             raise InputError(msg)
@@ -336,7 +338,7 @@ def _record_clusters(con: duckdb.DuckDBPyConnection, number: int, change: Change
     gone = [place for place, label in before.items() if after.get(place) != label]
     come = [(place, label) for place, label in after.items() if before.get(place) != label]
     if gone:
-        con.register("kg_gone", pa.table({"c": [place[0] for place in gone], "a": [place[1] for place in gone]}))
+        con.register("kg_gone", pa.table({"c": [place.column for place in gone], "a": [place.atom for place in gone]}))
         con.execute(
             "delete from clusters using kg_gone as gone where id = ? and column_name = gone.c and atom = gone.a",
             [number],
@@ -346,14 +348,21 @@ def _record_clusters(con: duckdb.DuckDBPyConnection, number: int, change: Change
         con,
         "clusters",
         number,
-        column_name=[column for (column, _), _ in come],
-        atom=[atom for (_, atom), _ in come],
+        column_name=[place.column for place, _ in come],
+        atom=[place.atom for place, _ in come],
         cluster=[label for _, label in come],
     )
 
 
-def _labels(kept: Kept) -> dict[tuple[str, int], int]:
-    return {(column, atom): label for column, of_atom in kept.clusters.items() for atom, label in of_atom.items()}
+class _Place(NamedTuple):
+    """An atom in the clusters of a column."""
+
+    column: str
+    atom: int
+
+
+def _labels(kept: Kept) -> dict[_Place, int]:
+    return {_Place(column, atom): label for column, of_atom in kept.clusters.items() for atom, label in of_atom.items()}
 
 
 def _insert(

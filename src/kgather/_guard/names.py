@@ -8,10 +8,11 @@ A CTE hides a table of its name. What is ambiguous, or stands for a whole row, i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from kgather._guard.catalog import Catalog, Column, TableInfo
+from kgather._guard.catalog import Catalog, TableColumn, TableInfo
 from kgather._guard.policy import fold
 from kgather._guard.refused import AMBIGUOUS, UNKNOWN_COLUMN, UNKNOWN_TABLE, Rule, refused
 
@@ -215,7 +216,7 @@ def ordinal(scope: Scope, node: exp.Expr) -> exp.Expr:
     return node
 
 
-def base_column(scope: Scope, node: exp.Expr | None) -> tuple[TableInfo, Column] | None:
+def base_column(scope: Scope, node: exp.Expr | None) -> TableColumn | None:
     """The column of a table that an expression is, through aliases, subqueries and brackets; None if it is more."""
     while node is not None:
         node = node.unalias().unnest()
@@ -231,7 +232,7 @@ def base_column(scope: Scope, node: exp.Expr | None) -> tuple[TableInfo, Column]
         while source is not None:
             if source.table is not None:
                 found = source.table.column(column)
-                return (source.table, found) if found else None
+                return TableColumn(source.table, found) if found else None
             if not isinstance(source.query, Scope):
                 return None
             scope = source.query
@@ -249,7 +250,7 @@ def base_column(scope: Scope, node: exp.Expr | None) -> tuple[TableInfo, Column]
 def is_unit(scope: Scope, node: exp.Expr | None) -> bool:
     """Whether an expression is a privacy unit."""
     found = base_column(scope, node)
-    return found is not None and found[1].role == "unit"
+    return found is not None and found.column.role == "unit"
 
 
 def resolve(tree: exp.Query, catalog: Catalog) -> Resolved:
@@ -261,6 +262,13 @@ def resolve(tree: exp.Query, catalog: Catalog) -> Resolved:
     resolver = _Resolver(catalog)
     top = resolver.query(tree, {}, None)
     return Resolved(tree, top, resolver.scopes, resolver.unions, catalog)
+
+
+class _Found(NamedTuple):
+    """A source, and the column of it that a name stands for, as it is written there."""
+
+    source: Source
+    column: str
 
 
 class _Resolver:
@@ -346,10 +354,8 @@ class _Resolver:
         alias = node.alias_or_name if isinstance(node, exp.Table | exp.Subquery) else ""
         if isinstance(node, exp.Table):
             source = self._table(node, ctes)
-        elif isinstance(node, exp.Subquery):
-            source = Source(alias, node, query=self.query(node, ctes, None))
         else:
-            raise refused(Rule.TABLES, f"{node.key.upper()} in FROM", node, allow=self._tables())
+            source = Source(alias, node, query=self.query(node, ctes, None))
         source.join = join
         if len(scope.sources) >= _SOURCES:
             raise refused(Rule.LIMITS, f"A FROM joins more than {_SOURCES} tables", allow="Ask for less at once")
@@ -451,7 +457,7 @@ class _Resolver:
         while around is not None:
             found = self._find(around, key, table, node, schema)
             if found is not None:
-                return Name(around, found[0], found[1])
+                return Name(around, found.source, found.column)
             if around is scope and alias is not None:
                 return Name(scope, output=alias)
             around = around.parent
@@ -462,7 +468,7 @@ class _Resolver:
 
     def _find(
         self, scope: Scope, key: str, table: exp.Identifier | None, node: exp.Expr, schema: exp.Identifier | None = None
-    ) -> tuple[Source, str] | None:
+    ) -> _Found | None:
         found: list[Source] = []
         for source in scope.sources:
             if table is not None and fold(source.alias) != fold(table.name):
@@ -477,7 +483,8 @@ class _Resolver:
                 found.append(source)
         if not found:
             return None
-        return found[0], next(column for column in found[0].columns() if fold(column) == key)
+        source = found[0]
+        return _Found(source, next(column for column in source.columns() if fold(column) == key))
 
 
 def _has_tail(node: exp.Union) -> bool:

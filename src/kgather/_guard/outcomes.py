@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -64,6 +64,20 @@ class _Coded:
         return int(self.codes.nbytes)
 
 
+class _Leaf(NamedTuple):
+    """A simple condition: a code of each row, and the truth of each code, int8[c]."""
+
+    codes: np.ndarray
+    truth: np.ndarray
+
+
+class _KeyValues(NamedTuple):
+    """A key: a code of each row, and what the codes stand for."""
+
+    codes: np.ndarray
+    values: pa.Array
+
+
 @dataclass
 class Outcomes:
     """con: holds the tables. unit: the privacy unit's column of a table. row: how a universe's row number is written.
@@ -98,16 +112,14 @@ class Outcomes:
             return Outcome(truth, ((),), ())
         rows = np.flatnonzero(truth == _TRUE)
         keys = [self._key(universe, key) for key in question.keys]
-        types = tuple(values.type for _, values in keys)
-        own = [np.ascontiguousarray(codes[rows]) for codes, _ in keys]
+        types = tuple(key.values.type for key in keys)
+        own = [np.ascontiguousarray(key.codes[rows]) for key in keys]
         if not len(rows):
             return Outcome(np.where(truth == _TRUE, np.int8(_FALSE), truth), (), types)
         group, first = _grouped(own)
         outcome = truth if len(first) <= _FEW else truth.astype(np.int32)
         outcome[rows] = group + 2
-        columns = [
-            values.take(pa.array(codes[first])).to_pylist() for codes, (_, values) in zip(own, keys, strict=True)
-        ]
+        columns = [key.values.take(pa.array(codes[first])).to_pylist() for codes, key in zip(own, keys, strict=True)]
         return Outcome(outcome, tuple(zip(*columns, strict=True)), types)
 
     def _truth(self, universe: Universe, condition: Expr) -> np.ndarray:
@@ -118,7 +130,7 @@ class Outcomes:
 
         def fill(start: int) -> None:
             part = slice(start, min(start + _BLOCK, n))
-            found[part] = _kleene(condition, {leaf: look_up(of, codes[part]) for leaf, (codes, of) in leaves.items()})
+            found[part] = _kleene(condition, {leaf: look_up(of.truth, of.codes[part]) for leaf, of in leaves.items()})
 
         if n <= _BLOCK:
             fill(0)
@@ -127,14 +139,14 @@ class Outcomes:
                 list(pool.map(fill, range(0, n, _BLOCK)))
         return found
 
-    def _leaves(self, universe: Universe, condition: Expr) -> dict[Expr, tuple[np.ndarray, np.ndarray]]:
-        """The simple conditions in one: codes of rows, and the truth of each code, int8[c]."""
-        found = {}
+    def _leaves(self, universe: Universe, condition: Expr) -> dict[Expr, _Leaf]:
+        """The simple conditions in one."""
+        found: dict[Expr, _Leaf] = {}
         of_column: dict[Bound, list[Expr]] = {}
         for leaf in _simple(condition):
             column = _only_column(leaf)
             if column is None:
-                found[leaf] = (self._asked_of_rows(universe, leaf).codes, _AS_IT_IS)
+                found[leaf] = _Leaf(self._asked_of_rows(universe, leaf).codes, _AS_IT_IS)
             else:
                 of_column.setdefault(column, []).append(leaf)
         for column, leaves in of_column.items():
@@ -142,18 +154,19 @@ class Outcomes:
             for some in (leaves[at : at + _AT_ONCE] for at in range(0, len(leaves), _AT_ONCE)):
                 asked = [_three_valued(expression(leaf, self.unit, lambda _: _VALUE)) for leaf in some]
                 truth = self._asked_of_values(coded, asked)
-                found |= {leaf: (coded.codes, _table(of, np.int8)) for leaf, of in zip(some, truth, strict=True)}
+                found |= {leaf: _Leaf(coded.codes, _table(of, np.int8)) for leaf, of in zip(some, truth, strict=True)}
         return found
 
-    def _key(self, universe: Universe, key: Expr) -> tuple[np.ndarray, pa.Array]:
-        """A code of each row, and what the codes stand for."""
+    def _key(self, universe: Universe, key: Expr) -> _KeyValues:
+        """What a key is for each row."""
         column = _only_column(key)
         coded = self._coded(universe, key if column is None else column)
         asked = _VALUE if column is None else expression(key, self.unit, lambda _: _VALUE)
         encoded = self._asked_of_values(coded, [asked])[0].dictionary_encode(null_encoding="encode")
         indices = _table(encoded.indices, np.int32)
         as_they_are = np.array_equal(indices, np.arange(len(indices)))
-        return coded.codes if as_they_are else look_up(indices, coded.codes), encoded.dictionary
+        codes = coded.codes if as_they_are else look_up(indices, coded.codes)
+        return _KeyValues(codes, encoded.dictionary)
 
     def _asked_of_values(self, coded: _Coded, values: Sequence[str]) -> list[pa.Array]:
         asked = ", ".join(f"{value} as kg_{at}" for at, value in enumerate(values))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal as Choice
+from typing import NamedTuple
 
 Kind = Choice["integer", "number", "text", "boolean", "date", "timestamp", "null", "other"]
 """The type of an expression, as far as the guard tells types apart. number: a DOUBLE."""
@@ -178,6 +179,20 @@ class Question:
     keys: tuple[Expr, ...] = ()
 
 
+class Scale(NamedTuple):
+    """What is made of a column before it is aggregated: factor * column + offset."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+class PivotedArgument(NamedTuple):
+    """An argument that is a column of a pivot, and the value of its source's key that the column stands for."""
+
+    column: Bound
+    key: Literal
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One column of a block's relation.
@@ -186,19 +201,19 @@ class Aggregate:
     COVAR_POP, CORR, MIN or MAX. COUNT without argument counts cells, with one those where it is not NULL.
     COUNT_DISTINCT counts values of its argument. COUNT_UNITS, of rows, counts units: it is COUNT where the public
     key column names one value of the table's unique column, else distinct units.
-    arguments: none, one or two (COVAR, CORR) columns; the value is scale[0] * column + scale[1].
+    arguments: none, one or two (COVAR, CORR) columns. scale: of each.
     question: the cells; its condition holds the WHERE of the statement and the FILTER of the aggregate.
     pivoted: arguments that are columns of a pivot although the universe is of units (two values of one person are
-    paired): (column, literal of the source's key).
+    paired).
     """
 
     name: str
     function: str
     arguments: tuple[Bound, ...]
-    scale: tuple[tuple[float, float], ...]
+    scale: tuple[Scale, ...]
     question: Question
     distinct: bool = False
-    pivoted: tuple[tuple[Bound, Literal], ...] = ()
+    pivoted: tuple[PivotedArgument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

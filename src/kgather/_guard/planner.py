@@ -1,14 +1,15 @@
 """Makes the plan of a statement: blocks over rows of people, and SQL over their results."""
 
 from dataclasses import replace
-from itertools import combinations, count
+from itertools import combinations
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from kgather._guard.allowed import AGGREGATES
 from kgather._guard.catalog import Catalog
 from kgather._guard.conditions import constant
-from kgather._guard.frames import Frame, Ref, Rows, counts_all, stripped, stripped_bound
+from kgather._guard.joins import read_joins
 from kgather._guard.names import Resolved, Scope, group_keys, ordinal, resolve
 from kgather._guard.plan import (
     NUMERIC,
@@ -22,19 +23,23 @@ from kgather._guard.plan import (
     Local,
     Op,
     PerUnit,
+    PivotedArgument,
     Plan,
     Question,
     Reference,
+    Scale,
     Universe,
     children,
     conjunction,
     conjuncts,
 )
 from kgather._guard.policy import Limits, fold
+from kgather._guard.questions import Ref, stripped, stripped_bound
 from kgather._guard.refused import NOT_PERMITTED, TOO_COMPLEX, Refused, Rule, refused
 from kgather._guard.render import identifier, question_sql
-from kgather._guard.results import Leaf, Results
+from kgather._guard.results import BlockSource, Results
 from kgather._guard.rules import RULES, SYNTAX
+from kgather._guard.scopes import Frame, counts_all
 from kgather._guard.statement import Parameters, read, witness
 
 _BLOCKS = 24
@@ -42,6 +47,29 @@ _AGGREGATES = 64
 _KEYS = 32
 _SETS = 64
 _PAIRS = ("CORR", "COVAR_SAMP", "COVAR_POP")
+_AS_IT_IS = Scale()
+
+
+class _Value(NamedTuple):
+    """An argument of an aggregate: a column, or a value that a unit has, and what is made of it."""
+
+    column: Bound | PerUnit
+    scale: Scale = _AS_IT_IS
+
+
+class _Argument(NamedTuple):
+    """An argument that is a column."""
+
+    column: Bound
+    scale: Scale = _AS_IT_IS
+
+
+class _PivotSource(NamedTuple):
+    """Where a column of a pivot comes from: the long table's value, its key, and the key's constant."""
+
+    value: Bound
+    key: Bound
+    constant: Literal
 
 
 def plan(text: str, catalog: Catalog, parameters: Parameters = (), limits: Limits | None = None) -> Plan | Local:
@@ -107,7 +135,7 @@ class _Planner:
         blocks = tuple(builder.block() for builder in self.builders)
         return Plan(blocks, sql, names, tuple(sorted(self.results.public)))
 
-    def _block(self, scope: Scope) -> tuple[str, Leaf]:
+    def _block(self, scope: Scope) -> BlockSource:
         if len(self.builders) >= _BLOCKS:
             raise refused(Rule.LIMITS, f"More than {_BLOCKS} blocks", allow="Ask for less at once", code=TOO_COMPLEX)
         builder = _BlockBuilder(self.resolved.catalog, scope, f"kg_block_{len(self.builders) + 1}")
@@ -119,7 +147,7 @@ class _Planner:
                 return exp.Paren(this=self.results.rebuilt(name.output.node, leaf))
             return builder.leaf(node)
 
-        return f"{identifier(builder.name)} AS {builder.alias}", leaf
+        return BlockSource(f"{identifier(builder.name)} AS {builder.alias}", leaf)
 
 
 class _BlockBuilder:
@@ -130,7 +158,8 @@ class _BlockBuilder:
         self.scope = scope
         self.name = name
         self.alias = name.replace("kg_block_", "b")
-        self.rows, self.frame = Rows.of(catalog, scope, count(1))
+        joined = read_joins(catalog, scope)
+        self.rows, self.compiler, self.frame = joined.rows, joined.compiler, joined.frame
         self.keys: list[Expr] = []
         self.roles: list[str] = []
         self.aggregates: dict[Aggregate, str] = {}
@@ -181,7 +210,7 @@ class _BlockBuilder:
 
     def _key(self, node: exp.Expr) -> int | None:
         """The position of a key; None of a constant, which makes no groups."""
-        expr, role = self.rows.key(self.frame, node)
+        expr, role = self.compiler.key(self.frame, node)
         if isinstance(expr, Literal):
             return None
         if expr not in self.keys:
@@ -225,14 +254,14 @@ class _BlockBuilder:
             node, exp.Literal | exp.Paren | exp.Identifier | exp.DataType | exp.Var | exp.Cast
         ):
             try:
-                at = self.keys.index(self.rows.key(self.frame, node)[0])
+                at = self.keys.index(self.compiler.key(self.frame, node).expr)
             except (Refused, ValueError):
                 return None
             return self._named(f"key_{at + 1}")
         return None
 
     def _column(self, node: exp.Column) -> exp.Expr | None:
-        expr = self.rows.key(self.frame, node)[0]
+        expr = self.compiler.key(self.frame, node).expr
         if expr not in self.keys:
             allow = "Put it into GROUP BY, or into an aggregate"
             raise refused(Rule.KEYS, f"{node.name[:60]} is no key of the groups", node, allow=allow)
@@ -247,7 +276,7 @@ class _BlockBuilder:
         call, more = node, []
         if isinstance(node, exp.Filter):
             call = node.this
-            more = list(conjuncts(self.rows.terms(self.frame).condition(node.expression.this)))
+            more = list(conjuncts(self.compiler.terms(self.frame).condition(node.expression.this)))
         if type(call) not in AGGREGATES:
             raise refused(Rule.AGGREGATES, f"{call.key.upper()} over rows of people", call)
         word, function = AGGREGATES[type(call)]
@@ -270,7 +299,7 @@ class _BlockBuilder:
             return self._add("COUNT", (), self.rows.question(owner, more, self.keys, call))
         nodes = [call.this, call.expression] if function in _PAIRS else [call.this]
         values = [self._linear(self.frame, one, function) for one in nodes]
-        if any(isinstance(value[0], PerUnit) for value in values):
+        if any(isinstance(value.column, PerUnit) for value in values):
             return self._over_units(call, function, values, more)
         if len(values) == 2:
             return self._pair(call, function, values, more)
@@ -279,14 +308,14 @@ class _BlockBuilder:
     def _add(
         self,
         function: str,
-        arguments: tuple[tuple[Bound, tuple[float, float]], ...],
+        arguments: tuple[_Argument, ...],
         question: Question,
         *,
         distinct: bool = False,
-        pivoted: tuple[tuple[Bound, Literal], ...] = (),
+        pivoted: tuple[PivotedArgument, ...] = (),
     ) -> exp.Column:
-        columns = tuple(stripped_bound(column) for column, _ in arguments)
-        scales = tuple(scale for _, scale in arguments)
+        columns = tuple(stripped_bound(argument.column) for argument in arguments)
+        scales = tuple(argument.scale for argument in arguments)
         made = Aggregate("", function, columns, scales, question, distinct, pivoted)
         if made not in self.aggregates:
             if len(self.aggregates) >= _AGGREGATES:
@@ -298,25 +327,24 @@ class _BlockBuilder:
         if len(call.this.expressions) != 1:
             raise refused(Rule.AGGREGATES, "COUNT(DISTINCT) of several columns", call)
         node = call.this.expressions[0]
-        found = self.rows.locate(self.frame, node)
+        found = self.compiler.locate(self.frame, node)
         if found is None:
             raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) takes a column", call)
         ref, column = found
         if column.role == "unit":
-            if ref not in self.rows.refs:
-                raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) of a column of the query around", call)
+            assert ref in self.rows.refs, "there is no query around a block"
             if ref.optional:
                 raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) of a table joined by LEFT JOIN", call, allow="Use JOIN")
             return self._count_units(call, more)
-        role = self.rows.role(ref, column)
-        bound = self.rows.bound(ref, column, "condition" if role == "measure" else "key", node)
+        role = self.compiler.role(ref, column)
+        bound = self.compiler.bound(ref, column, "condition" if role == "measure" else "key", node)
         assert isinstance(bound, Bound)
         source = self._source(ref, bound)
         if source is not None:
-            return self._pivoted(call, "COUNT_DISTINCT", source, (1.0, 0.0), more, distinct=True)
+            return self._pivoted(call, "COUNT_DISTINCT", source, _AS_IT_IS, more, distinct=True)
         owner = self._owner(ref, call)
         question = self.rows.question(owner, more, self.keys, call)
-        return self._add("COUNT_DISTINCT", ((bound, (1.0, 0.0)),), question, distinct=True)
+        return self._add("COUNT_DISTINCT", (_Argument(bound),), question, distinct=True)
 
     def _count_units(self, call: exp.Expr, more: list[Expr]) -> exp.Expr:
         keyed = {ref for key in self.keys for ref in self.rows.longs(key)}
@@ -331,7 +359,7 @@ class _BlockBuilder:
             isinstance(k, Bound) and k.ref == owner.id and k.column == unique for k in self.keys
         ):
             return self._add("COUNT", (), question)
-        named = {entry[2].id for entry in self.rows.lookups if entry[0] is owner and entry[1].column == unique}
+        named = {entry.found.id for entry in self.rows.lookups if entry.by is owner and entry.left.column == unique}
         if any(isinstance(key, Bound) and key.ref in named for key in self.keys):
             return self._add("COUNT_UNITS", (), question)
         allow = f"Group by {unique}, too" if unique else "Count rows: COUNT(*)"
@@ -345,22 +373,20 @@ class _BlockBuilder:
             raise self.rows.repeats(call)
         return owner
 
-    def _single(
-        self, call: exp.Expr, function: str, value: tuple[Bound | PerUnit, float, float], more: list[Expr]
-    ) -> exp.Expr:
-        column, a, b = value
+    def _single(self, call: exp.Expr, function: str, value: _Value, more: list[Expr]) -> exp.Expr:
+        column, scale = value
         assert isinstance(column, Bound)
         ref = next(ref for ref in self.rows.refs if ref.id == column.ref)
         if function == "COUNT":
-            a, b = 1.0, 0.0
+            scale = _AS_IT_IS
         source = self._source(ref, column)
         if source is not None:
-            return self._pivoted(call, function, source, (a, b), more)
+            return self._pivoted(call, function, source, scale, more)
         question = self.rows.question(self._owner(ref, call), more, self.keys, call)
-        return self._add(function, ((column, (a, b)),), question)
+        return self._add(function, (_Argument(column, scale),), question)
 
-    def _source(self, ref: Ref, column: Bound) -> tuple[Bound, Bound, Literal] | None:
-        """Where a column of a pivot comes from: the long table's value, its key, and the key's constant."""
+    def _source(self, ref: Ref, column: Bound) -> _PivotSource | None:
+        """Where a column comes from, None if it is no column of a pivot."""
         pivot = ref.table.policy.pivot_of
         if pivot is None:
             return None
@@ -373,14 +399,14 @@ class _BlockBuilder:
         assert of is not None
         assert at is not None
         literal = Literal(key, "integer" if isinstance(key, int) else "text")
-        return Bound(table.name, of.name, of.kind), Bound(table.name, at.name, at.kind), literal
+        return _PivotSource(Bound(table.name, of.name, of.kind), Bound(table.name, at.name, at.kind), literal)
 
     def _pivoted(
         self,
         call: exp.Expr,
         function: str,
-        source: tuple[Bound, Bound, Literal],
-        scale: tuple[float, float],
+        source: _PivotSource,
+        scale: Scale,
         more: list[Expr],
         *,
         distinct: bool = False,
@@ -389,36 +415,32 @@ class _BlockBuilder:
         if not self.rows.single(None):
             raise self.rows.repeats(call)
         units = self.rows.question(None, more, self.keys, call)
-        value, key, literal = source
-        condition = conjunction([*conjuncts(units.condition), Op("=", (key, literal))])
-        universe = replace(units.universe, kind="rows", table=value.table)
+        condition = conjunction([*conjuncts(units.condition), Op("=", (source.key, source.constant))])
+        universe = replace(units.universe, kind="rows", table=source.value.table)
         question = Question(universe, condition, units.keys)
-        return self._add(function, ((value, scale),), question, distinct=distinct)
+        return self._add(function, (_Argument(source.value, scale),), question, distinct=distinct)
 
-    def _pair(
-        self, call: exp.Expr, function: str, values: list[tuple[Bound | PerUnit, float, float]], more: list[Expr]
-    ) -> exp.Expr:
+    def _pair(self, call: exp.Expr, function: str, values: list[_Value], more: list[Expr]) -> exp.Expr:
         """Two values at once: of one row, or of one unit, which may have them in a pivot."""
-        columns = [column for column, _, _ in values if isinstance(column, Bound)]
-        refs = [next(ref for ref in self.rows.refs if ref.id == column.ref) for column in columns]
+        pair = [_Argument(value.column, value.scale) for value in values if isinstance(value.column, Bound)]
+        refs = [next(ref for ref in self.rows.refs if ref.id == argument.column.ref) for argument in pair]
         roots = {self.rows.root(ref) for ref in refs}
         if len(roots) == 1 and (only := roots.pop()).long:
             question = self.rows.question(self._owner(only, call), more, self.keys, call)
-            return self._add(
-                function, tuple((c, (a, b)) for c, (_, a, b) in zip(columns, values, strict=True)), question
-            )
+            return self._add(function, tuple(pair), question)
         if not self.rows.single(None):
             raise self.rows.repeats(call)
         question = self.rows.question(None, more, self.keys, call)
         references = {entry.table: entry for entry in question.universe.references}
-        arguments, pivoted = [], []
-        for column, ref, (_, a, b) in zip(columns, refs, values, strict=True):
+        arguments: list[_Argument] = []
+        pivoted: list[PivotedArgument] = []
+        for (column, scale), ref in zip(pair, refs, strict=True):
             shown = self._shown(ref, column, call) if self.rows.root(ref).long else column
             source = next((self._source(r, shown) for r in self._wide(shown)), None)
             if source is not None:
-                pivoted.append((stripped_bound(shown), source[2]))
+                pivoted.append(PivotedArgument(stripped_bound(shown), source.constant))
             references.setdefault(shown.table, Reference(shown.table, required=False))
-            arguments.append((shown, (a, b)))
+            arguments.append(_Argument(shown, scale))
         universe = replace(question.universe, references=tuple(references[name] for name in sorted(references)))
         question = replace(question, universe=universe)
         return self._add(function, tuple(arguments), question, pivoted=tuple(pivoted))
@@ -442,12 +464,10 @@ class _BlockBuilder:
         allow = "Name the columns of a pivot that the policy declares"
         raise refused(Rule.ARGUMENTS, "Two values of a person from two rows", call, allow=allow)
 
-    def _over_units(
-        self, call: exp.Expr, function: str, values: list[tuple[Bound | PerUnit, float, float]], more: list[Expr]
-    ) -> exp.Expr:
+    def _over_units(self, call: exp.Expr, function: str, values: list[_Value], more: list[Expr]) -> exp.Expr:
         """SUM and AVG over a value that units have by their rows: the sum over rows, divided by units."""
-        value, a, b = values[0]
-        if function not in ("SUM", "AVG") or len(values) != 1 or (a, b) != (1.0, 0.0):
+        value, scale = values[0]
+        if function not in ("SUM", "AVG") or len(values) != 1 or scale != _AS_IT_IS:
             allow = "There are SUM and AVG of it, and conditions on it"
             raise refused(Rule.PER_UNIT, f"{function} over a value per person", call, allow=allow)
         assert isinstance(value, PerUnit)
@@ -462,7 +482,7 @@ class _BlockBuilder:
             raise refused(Rule.JOINS, "A public table is looked up by two columns", call)
         universe = Universe("rows", inner.table, units.universe.references, tuple(lookups.values()))
         question = Question(universe, condition, units.keys)
-        arguments = ((inner.argument, (1.0, 0.0)),) if inner.argument is not None else ()
+        arguments = (_Argument(inner.argument),) if inner.argument is not None else ()
         total = self._add(inner.function, arguments, question)
         if function == "SUM":
             return total
@@ -475,18 +495,18 @@ class _BlockBuilder:
         whole = exp.Nullif(this=people, expression=exp.Literal.number(0))
         return exp.Paren(this=exp.Div(this=_double(total), expression=whole, typed=False, safe=False))
 
-    def _linear(self, frame: Frame, node: exp.Expr, function: str) -> tuple[Bound | PerUnit, float, float]:
-        """An argument as a * column + b."""
+    def _linear(self, frame: Frame, node: exp.Expr, function: str) -> _Value:
+        """An argument as factor * column + offset."""
         node = node.unalias().unnest()
         if isinstance(node, exp.Neg):
-            column, a, b = self._linear(frame, node.this, function)
-            return column, *self._finite(-a, -b, node)
+            column, (a, b) = self._linear(frame, node.this, function)
+            return _Value(column, self._finite(-a, -b, node))
         if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
             return self._scaled(frame, node, function)
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast) and node.to.this == exp.DType.DOUBLE:
-            column, a, b = self._linear(frame, node.this, function)
-            if column.kind in NUMERIC:  # no number fails to become a DOUBLE
-                return column, a, b
+            value = self._linear(frame, node.this, function)
+            if value.column.kind in NUMERIC:  # no number fails to become a DOUBLE
+                return value
         if not isinstance(node, exp.Column):
             if isinstance(node, exp.AggFunc):
                 raise refused(Rule.AGGREGATES, "An aggregate of an aggregate", node)
@@ -494,24 +514,24 @@ class _BlockBuilder:
             if isinstance(node, exp.Case | exp.If):
                 allow = f"Use FILTER: {function}(column) FILTER (WHERE condition)"
             raise refused(Rule.ARGUMENTS, f"{node.key.upper()} as the argument of {function}", node, allow=allow)
-        found = self.rows.locate(frame, node)
+        found = self.compiler.locate(frame, node)
         if found is not None:
-            if function != "COUNT" and not found[0].table.protected:
+            if function != "COUNT" and not found.ref.table.protected:
                 allow = "Put the column into GROUP BY, and count"
                 raise refused(Rule.ARGUMENTS, f"{function} of a public table's column", node, allow=allow)
-            expr = self.rows.bound(*found, "count" if function == "COUNT" else "argument", node)
+            expr = self.compiler.bound(*found, "count" if function == "COUNT" else "argument", node)
         else:
-            made = self.rows.made_of(frame, node)
+            made = self.compiler.made_of(frame, node)
             if made is not None:
                 return self._linear(*made, function)
-            expr = self.rows.terms(frame, "argument").value(node)
+            expr = self.compiler.terms(frame, "argument").value(node)
         if not isinstance(expr, Bound | PerUnit):
             raise refused(Rule.ARGUMENTS, "An argument that is more than a column", node)
         if function not in ("COUNT", "MIN", "MAX") and expr.kind not in NUMERIC:
             raise refused(Rule.ARGUMENTS, f"{function} of what is no number", node)
-        return expr, 1.0, 0.0
+        return _Value(expr)
 
-    def _scaled(self, frame: Frame, node: exp.Expr, function: str) -> tuple[Bound | PerUnit, float, float]:
+    def _scaled(self, frame: Frame, node: exp.Expr, function: str) -> _Value:
         left, right = constant(node.this), constant(node.expression)
         allow = "An argument is a column, or a * column + b with constants a and b"
         if (left is None) == (right is None) or (isinstance(node, exp.Div) and right is None):
@@ -520,23 +540,23 @@ class _BlockBuilder:
         if literal is None or literal.kind not in NUMERIC or isinstance(literal.value, bool):
             raise refused(Rule.ARGUMENTS, "An argument with a constant that is no number", node, allow=allow)
         c = float(literal.value)  # type: ignore[arg-type]
-        column, a, b = self._linear(frame, inner, function)
+        column, (a, b) = self._linear(frame, inner, function)
         if column.kind not in NUMERIC:
             raise refused(Rule.ARGUMENTS, "Arithmetic with what is no number", node)
         if isinstance(node, exp.Add):
-            return column, *self._finite(a, b + c, node)
+            return _Value(column, self._finite(a, b + c, node))
         if isinstance(node, exp.Sub):
-            return column, *(self._finite(a, b - c, node) if left is None else self._finite(-a, c - b, node))
+            return _Value(column, self._finite(a, b - c, node) if left is None else self._finite(-a, c - b, node))
         if isinstance(node, exp.Mul):
-            return column, *self._finite(a * c, b * c, node)
+            return _Value(column, self._finite(a * c, b * c, node))
         if c == 0:
             raise refused(Rule.ARGUMENTS, "A division by zero", node)
-        return column, *self._finite(a / c, b / c, node)
+        return _Value(column, self._finite(a / c, b / c, node))
 
-    def _finite(self, a: float, b: float, node: exp.Expr) -> tuple[float, float]:
+    def _finite(self, a: float, b: float, node: exp.Expr) -> Scale:
         if not all(abs(value) <= 1e15 for value in (a, b)) or abs(a) < 1e-15:
             raise refused(Rule.ARGUMENTS, "An argument with constants out of range", node)
-        return a, b
+        return Scale(a, b)
 
 
 def _of_window(node: exp.Expr) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -122,11 +122,18 @@ class Principal(_Part):
     depth: int | None = Field(None, ge=4, le=30, strict=True)
 
 
-class Join(_Part):
-    """A declared equality of two columns, as (table, column): N:1 from left to right, or unit = unit."""
+class JoinSide(NamedTuple):
+    """A column on one side of a join."""
 
-    left: tuple[str, str]
-    right: tuple[str, str]
+    table: str
+    column: str
+
+
+class Join(_Part):
+    """A declared equality of two columns: N:1 from left to right, or unit = unit."""
+
+    left: JoinSide
+    right: JoinSide
 
     @model_validator(mode="before")
     @classmethod
@@ -138,6 +145,13 @@ class Join(_Part):
             msg = "is an equality of two columns, as ratings.item_id = items.item_id"
             raise ValueError(msg)
         return {"left": tuple(part.strip() for part in sides[0]), "right": tuple(part.strip() for part in sides[1])}
+
+
+class _Problem(NamedTuple):
+    """What two entries say against each other: where, and what to do."""
+
+    where: tuple[str | int, ...]
+    what: str
 
 
 class Policy(_Part):
@@ -200,19 +214,21 @@ class Policy(_Part):
             raise InputError(msg)
         return self.principals[name]
 
-    def _problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """What two entries say against each other: where, and what to do."""
+    def _problems(self) -> Iterator[_Problem]:
+        """What entries say against each other."""
         folded = [fold(name) for name in self.tables]
         for at, name in enumerate(self.tables):
             if fold(name) in folded[:at]:
-                yield ("tables", name), f"table {name!r} stands here twice: names are compared without regard to case"
+                yield _Problem(
+                    ("tables", name), f"table {name!r} stands here twice: names are compared without regard to case"
+                )
             if name.startswith("kg_"):
-                yield ("tables", name), "names that begin with kg_ are the guard's own"
+                yield _Problem(("tables", name), "names that begin with kg_ are the guard's own")
         modes = {self.mode, *(p.mode for p in self.principals.values())}
         if self.match is not None and "generalized" not in modes:
-            yield ("match",), "match goes with mode generalized"
+            yield _Problem(("match",), "match goes with mode generalized")
         if all(table.public for table in self.tables.values()):
-            yield ("tables",), "every table is public: there is nothing to guard"
+            yield _Problem(("tables",), "every table is public: there is nothing to guard")
         for name, table in self.tables.items():
             yield from self._problems_of_table(name, table)
         for at, join in enumerate(self.joins):
@@ -220,65 +236,65 @@ class Policy(_Part):
         if self.diversity:
             for column in self.diversity.columns:
                 if self._role(column) not in ("measure", "dimension"):
-                    yield (
+                    yield _Problem(
                         ("diversity", "columns"),
                         f"{column!r} is no measure or dimension of a table, as ratings_wide.salary",
                     )
 
-    def _problems_of_table(self, name: str, table: Table) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    def _problems_of_table(self, name: str, table: Table) -> Iterator[_Problem]:
         at: tuple[str | int, ...] = ("tables", name)
         pivot = table.pivot_of
         if pivot:
             source = self.table(pivot.table)
             if source is None or source.public or source is table:
-                yield (*at, "pivot_of"), f"table {pivot.table!r} is no other protected table of this policy"
+                yield _Problem((*at, "pivot_of"), f"table {pivot.table!r} is no other protected table of this policy")
             else:
                 for column in (pivot.key, pivot.value):
                     if self._role(f"{pivot.table}.{column}") != "artifact":
-                        yield (*at, "pivot_of"), f"{column!r} is no artifact of {pivot.table}: list it there"
+                        yield _Problem((*at, "pivot_of"), f"{column!r} is no artifact of {pivot.table}: list it there")
                 if fold(pivot.key) == fold(pivot.value):
-                    yield (*at, "pivot_of"), "key and value are two columns"
+                    yield _Problem((*at, "pivot_of"), "key and value are two columns")
                 if source.grain == "unit":
-                    yield (*at, "pivot_of"), f"{pivot.table} has grain unit; a long table has grain rows"
+                    yield _Problem((*at, "pivot_of"), f"{pivot.table} has grain unit; a long table has grain rows")
             if table.grain == "rows":
-                yield (*at, "pivot_of"), "a wide table has one row a unit: its grain is unit"
+                yield _Problem((*at, "pivot_of"), "a wide table has one row a unit: its grain is unit")
             own = {fold(column) for column in table.artifacts}
             shown = [fold(column) for column in pivot.names.values()]
             for column in pivot.names.values():
                 if fold(column) not in own:
-                    yield (*at, "pivot_of", "names"), f"{column!r} is no artifact of this table: list it"
+                    yield _Problem((*at, "pivot_of", "names"), f"{column!r} is no artifact of this table: list it")
             if len(set(shown)) < len(shown):
-                yield (*at, "pivot_of", "names"), "two keys name one column"
+                yield _Problem((*at, "pivot_of", "names"), "two keys name one column")
         for column, target in table.same_as.items():
             role, other = self._role(f"{name}.{column}"), self._role(target)
             if role is None:
-                yield (*at, "same_as"), f"{column!r} is no column of this table"
+                yield _Problem((*at, "same_as"), f"{column!r} is no column of this table")
             elif other is None or fold(target.split(".")[0]) == fold(name):
-                yield (*at, "same_as"), f"{target!r} is no column of another table, as ratings_wide.age"
+                yield _Problem((*at, "same_as"), f"{target!r} is no column of another table, as ratings_wide.age")
             elif role != other:
-                yield (*at, "same_as"), f"{column!r} is a {role} and {target!r} a {other}: both have one role"
+                yield _Problem((*at, "same_as"), f"{column!r} is a {role} and {target!r} a {other}: both have one role")
         if table.unique is not None and self._role(f"{name}.{table.unique}") != "artifact":
-            yield (*at, "unique"), f"{table.unique!r} is no artifact of this table: list it there"
+            yield _Problem((*at, "unique"), f"{table.unique!r} is no artifact of this table: list it there")
 
-    def _problems_of_join(self, at: int, join: Join) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    def _problems_of_join(self, at: int, join: Join) -> Iterator[_Problem]:
         where = ("joins", at)
         roles = []
         for table, column in (join.left, join.right):
             known = self.table(table)
             if known is None:
-                yield where, f"table {table!r} is not in this policy"
+                yield _Problem(where, f"table {table!r} is not in this policy")
                 return
             roles.append("public" if known.public else self._role(f"{table}.{column}"))
             if roles[-1] is None:
-                yield where, f"{column!r} is no column that the policy names in {table}"
+                yield _Problem(where, f"{column!r} is no column that the policy names in {table}")
                 return
         left, right = roles
         if (left == "unit") != (right == "unit"):
-            yield where, "a privacy unit is only joined to a privacy unit: another join would tell who is who"
+            yield _Problem(where, "a privacy unit is only joined to a privacy unit: another join would tell who is who")
         elif left != "unit" and right != "public":
-            yield where, "the right side is the key of a public table, or both sides are privacy units"
+            yield _Problem(where, "the right side is the key of a public table, or both sides are privacy units")
         elif left not in ("unit", "artifact", "dimension", "public"):
-            yield (
+            yield _Problem(
                 where,
                 f"the left side is a {left} column: only artifacts, dimensions and public columns look things up",
             )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import yaml
@@ -80,6 +81,49 @@ class _Table:
         return [column for column in self.columns if column.role == role]
 
 
+class _Listed(NamedTuple):
+    """A column as the database lists it."""
+
+    name: str
+    type: str
+
+
+class _Held(NamedTuple):
+    """A column and its table."""
+
+    table: _Table
+    column: _Column
+
+
+class _Score(NamedTuple):
+    """What speaks for a column as the one that names people; what stands first counts most."""
+
+    of_people: bool
+    tables: int
+    unique: bool
+
+
+class _Guess(NamedTuple):
+    """What a column seems to be, and why it is hidden where that can be told."""
+
+    role: str
+    why: str = ""
+
+
+class _Pair(NamedTuple):
+    """Columns of two tables that may be copies."""
+
+    one: _Column
+    other: _Column
+
+
+class _Compared(NamedTuple):
+    """Units that two tables have in common, and those of them for which two columns are the same."""
+
+    common: int
+    same: int
+
+
 def write_policy(database: Path, out: Path, *, k: int = 10, unit: str | None = None) -> int:
     """Write a policy for a database; returns how many places are left to decide.
 
@@ -129,20 +173,20 @@ def _opened(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _tables(con: duckdb.DuckDBPyConnection) -> list[_Table]:
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, list[_Listed]] = {}
     for table, column, type_ in con.execute(
         "select table_name, column_name, data_type from information_schema.columns"
         " where table_schema = current_schema() and table_catalog = current_database() order by 1, ordinal_position"
     ).fetchall():
-        found.setdefault(table, []).append((column, type_))
+        found.setdefault(table, []).append(_Listed(column, type_))
     return [_measured(con, table, columns) for table, columns in found.items() if not fold(table).startswith("kg_")]
 
 
-def _measured(con: duckdb.DuckDBPyConnection, table: str, columns: list[tuple[str, str]]) -> _Table:
+def _measured(con: duckdb.DuckDBPyConnection, table: str, columns: list[_Listed]) -> _Table:
     parts = ["count(*)"]
-    kinds = [kind_of(type_) for _, type_ in columns]
-    for (name, _), kind in zip(columns, kinds, strict=True):
-        cell = identifier(name)
+    kinds = [kind_of(column.type) for column in columns]
+    for column, kind in zip(columns, kinds, strict=True):
+        cell = identifier(column.name)
         number = f"cast({cell} as double)" if kind in _NUMBERS else "null"
         parts += [f"count(distinct {cell})" if kind != "other" else "0", f"min({number})", f"max({number})"]
     try:
@@ -151,8 +195,8 @@ def _measured(con: duckdb.DuckDBPyConnection, table: str, columns: list[tuple[st
         msg = f"Table {table} cannot be read. Remove it from the database, if it is a view of files that are gone."
         raise InputError(msg) from None
     measured = [
-        _Column(name, kind, *numbers[3 * at : 3 * at + 3])
-        for at, ((name, _), kind) in enumerate(zip(columns, kinds, strict=True))
+        _Column(column.name, kind, *numbers[3 * at : 3 * at + 3])
+        for at, (column, kind) in enumerate(zip(columns, kinds, strict=True))
     ]
     return _Table(table, rows, measured)
 
@@ -168,13 +212,13 @@ def _unit(tables: list[_Table], wanted: str | None) -> str:
             msg = f"No table has a column {wanted!r}."
             raise InputError(msg)
         return wanted
-    scores: dict[str, tuple[int, int, int]] = {}
+    scores: dict[str, _Score] = {}
     for name in dict.fromkeys(column.name for table in tables for column in table.columns if _is_id(column)):
-        having = [(t, c) for t in tables for c in t.columns if fold(c.name) == fold(name)]
+        having = [_Held(t, c) for t in tables for c in t.columns if fold(c.name) == fold(name)]
         unique = any(0 < column.distinct == table.rows for table, column in having)
-        of_people = bool(having[0][1].words & _PEOPLE)
+        of_people = bool(having[0].column.words & _PEOPLE)
         if of_people or (unique and len(having) > 1):
-            scores[name] = (int(of_people), len(having), int(unique))
+            scores[name] = _Score(of_people, len(having), unique)
     if not scores:
         msg = (
             "No column seems to name people: an id that several tables have and that is unique in one, as user_id. "
@@ -205,13 +249,13 @@ def _guess(con: duckdb.DuckDBPyConnection, table: _Table, tables: list[_Table]) 
                 table.unique = column.name
 
 
-def _role(column: _Column, table: _Table, tables: list[_Table]) -> tuple[str, str]:
-    """What a column seems to be, and why it is hidden where that can be told."""
+def _role(column: _Column, table: _Table, tables: list[_Table]) -> _Guess:
+    """What a column seems to be."""
     words = column.words
     if words & _SECRETS:
-        return "hidden", "its name sounds as if it told who somebody is"
+        return _Guess("hidden", "its name sounds as if it told who somebody is")
     if column.kind in ("date", "timestamp"):
-        return "coarsened", ""
+        return _Guess("coarsened")
     if "id" in words:
         looked_up = any(
             fold(other.name) == fold(column.name) and 0 < other.distinct == of.rows
@@ -220,15 +264,15 @@ def _role(column: _Column, table: _Table, tables: list[_Table]) -> tuple[str, st
             for other in of.columns
         )
         if table.grain == "rows" and column.kind in ("integer", "text") and (looked_up or column.distinct < table.rows):
-            return "artifact", ""
-        return "hidden", "an id that names few people, or one"
+            return _Guess("artifact")
+        return _Guess("hidden", "an id that names few people, or one")
     if column.kind in _NUMBERS:
         if words & _OPINIONS and column.distinct <= _OPINION_VALUES:
-            return "artifact", ""
-        return ("measure", "") if words & _AMOUNTS else ("hidden", "")
+            return _Guess("artifact")
+        return _Guess("measure" if words & _AMOUNTS else "hidden")
     if column.kind in ("text", "boolean") and 0 < column.distinct <= _FEW_VALUES:
-        return "dimension", ""
-    return "hidden", "too many different values to show groups by" if column.kind == "text" else ""
+        return _Guess("dimension")
+    return _Guess("hidden", "too many different values to show groups by" if column.kind == "text" else "")
 
 
 def _is_small(column: _Column) -> bool:
@@ -301,7 +345,7 @@ def _find_copies(con: duckdb.DuckDBPyConnection, tables: list[_Table], k: int) -
             continue
         one, other = (first, second) if first.grain == "unit" else (second, first)
         pairs = [
-            (a, b)
+            _Pair(a, b)
             for a in one.columns
             for b in other.columns
             if a.role not in ("unit", "hidden") and b.role not in ("unit", "hidden")
@@ -319,9 +363,8 @@ def _find_copies(con: duckdb.DuckDBPyConnection, tables: list[_Table], k: int) -
                     )
 
 
-def _compared(
-    con: duckdb.DuckDBPyConnection, one: _Table, other: _Table, pairs: list[tuple[_Column, _Column]]
-) -> list[tuple[int, int]]:
+def _compared(con: duckdb.DuckDBPyConnection, one: _Table, other: _Table, pairs: list[_Pair]) -> list[_Compared]:
+    """How many units are in both tables, and of how many of them each pair of columns has the same value."""
     assert one.unit is not None
     assert other.unit is not None
     sums = ", ".join(
@@ -331,7 +374,7 @@ def _compared(
     common, *same = con.execute(
         f"select count(*), {sums} from {identifier(one.name)} a join {identifier(other.name)} b on {both}"
     ).fetchall()[0]
-    return [(common, number) for number in same]
+    return [_Compared(common, number) for number in same]
 
 
 def _declare(one: _Table, a: _Column, other: _Table, b: _Column) -> None:

@@ -5,17 +5,32 @@ can mean another thing. Expressions are rebuilt node by node from the allow-list
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from kgather._guard.allowed import JOINS_OF_RESULTS
+from kgather._guard.allowed import JOINS_OF_RESULTS, JoinKind
 from kgather._guard.names import Name, Output, Scope, Source, Union
 from kgather._guard.policy import fold
 from kgather._guard.refused import TOO_COMPLEX, Rule, refused
 from kgather._guard.render import identifier
 
 Leaf = Callable[[exp.Expr], exp.Expr | None]
-BlockSelect = Callable[[Scope], tuple[str, Leaf]]
+
+
+class BlockSource(NamedTuple):
+    """What a SELECT over rows of people reads from: its block's relation, and what its nodes mean over it."""
+
+    relation: str
+    leaf: Leaf
+
+
+class _Cte(NamedTuple):
+    name: str
+    text: str
+
+
+BlockSelect = Callable[[Scope], BlockSource]
 
 _NODES = 20_000
 """How many nodes the rebuilt statement may have, after aliases are spelt out."""
@@ -27,7 +42,7 @@ class Results:
     def __init__(self, block: BlockSelect) -> None:
         self.block = block
         self.public: set[str] = set()
-        self.ctes: list[tuple[str, str]] = []
+        self.ctes: list[_Cte] = []
         self.written: dict[int, str] = {}
         self.aliases: dict[int, str] = {}
         self.nodes = 0
@@ -51,7 +66,7 @@ class Results:
         if id(query) not in self.written:
             text = self.query(query)
             name = f"kg_query_{len(self.ctes) + 1}"
-            self.ctes.append((name, text))
+            self.ctes.append(_Cte(name, text))
             self.written[id(query)] = name
         return self.written[id(query)]
 
@@ -143,22 +158,23 @@ class Results:
             if join is None:
                 sql += f" FROM {member}"
                 continue
-            side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
+            kind = JoinKind.of(join)
             on, using = join.args.get("on"), join.args.get("using")
-            if (side, kind) not in JOINS_OF_RESULTS or (side in ("RIGHT", "FULL") and using):
+            if kind not in JOINS_OF_RESULTS or (kind.side in ("RIGHT", "FULL") and using):
                 allow = "There are JOIN, LEFT JOIN and CROSS JOIN; RIGHT and FULL JOIN take ON"
-                raise refused(Rule.JOINS, f"{side or kind} JOIN here", join, allow=allow)
+                raise refused(Rule.JOINS, f"{kind} JOIN here", join, allow=allow)
             if on is None and not using:
-                if side:
-                    raise refused(Rule.JOINS, f"{side} JOIN without a key", join)
+                if kind.side:
+                    raise refused(Rule.JOINS, f"{kind.side} JOIN without a key", join)
                 sql += f" CROSS JOIN {member}"
                 continue
             conditions = [self.sql(self.rebuilt(on, leaf))] if on is not None else []
             for key in using or ():
                 before = next(one for one in scope.sources if one.has(fold(key.name)))
-                pair = [self._member(one, self._named(one, fold(key.name))) for one in (before, source)]
-                conditions.append(self.sql(exp.EQ(this=pair[0], expression=pair[1])))
-            sql += f"{' ' + side if side else ''} JOIN {member} ON {' AND '.join(f'({one})' for one in conditions)}"
+                left, right = (self._member(one, self._named(one, fold(key.name))) for one in (before, source))
+                conditions.append(self.sql(exp.EQ(this=left, expression=right)))
+            side = f" {kind.side}" if kind.side else ""
+            sql += f"{side} JOIN {member} ON {' AND '.join(f'({one})' for one in conditions)}"
         return sql
 
     def _named(self, source: Source, key: str) -> str:
@@ -166,8 +182,7 @@ class Results:
 
     def _public(self, source: Source) -> str:
         assert source.table is not None
-        if source.table.protected:
-            raise refused(Rule.RAW_ROWS, "Rows of people outside of a block", source.node)
+        assert not source.table.protected, "a SELECT from rows of people is a block"
         self.public.add(source.table.name)
         return source.table.name
 
@@ -205,9 +220,8 @@ class Results:
 
     def _column(self, scope: Scope, node: exp.Expr, leaf: Leaf) -> exp.Expr:
         name: Name = scope.names[id(node)]
-        if name.output is not None and name.scope is not scope:
-            raise refused(Rule.SUBQUERIES, "A subquery reads an alias of the query around it", node)
         if name.output is not None:
+            assert name.scope is scope, "an alias is seen in its own SELECT only"
             return exp.Paren(this=self._output(name.scope, name.output, leaf))
         assert name.source is not None
         return self._member(name.source, name.column)

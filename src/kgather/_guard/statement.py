@@ -9,17 +9,18 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 import duckdb
 from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from kgather import __version__
 from kgather._guard.allowed import CLIENT_SETTINGS
 from kgather._guard.plan import Local, Value
 from kgather._guard.policy import Limits, Policy
 from kgather._guard.refused import PARAMETERS, SYNTAX, TOO_COMPLEX, Refused, Rule, refused
+from kgather._version import __version__
 
 Parameters = Sequence[Value] | Mapping[str, Value]
 
@@ -39,11 +40,18 @@ _TRANSACTIONS = {
     "END": "COMMIT",
     "ROLLBACK": "ROLLBACK",
 }
-_PROBES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.CurrentVersion: ("version()", f"kgather {__version__}"),
-    exp.CurrentSchema: ("current_schema()", "main"),
-    exp.CurrentDatabase: ("current_database()", "kgather"),
-    exp.CurrentCatalog: ("current_catalog()", "kgather"),
+
+
+class _Probe(NamedTuple):
+    label: str
+    answer: str
+
+
+_PROBES: dict[type[exp.Expr], _Probe] = {
+    exp.CurrentVersion: _Probe("version()", f"kgather {__version__}"),
+    exp.CurrentSchema: _Probe("current_schema()", "main"),
+    exp.CurrentDatabase: _Probe("current_database()", "kgather"),
+    exp.CurrentCatalog: _Probe("current_catalog()", "kgather"),
 }
 """What clients ask for when they connect, and what they are told."""
 _CHAINS = (exp.And, exp.Or, exp.Union)
@@ -65,13 +73,10 @@ def read(text: str, policy: Policy, limits: Limits, parameters: Parameters = ())
         reason = f"{name[:30]} is no statement that the guard answers"
         raise refused(Rule.STATEMENT, reason, allow="It answers SELECT, and SHOW TABLES")
     try:
-        statements = [tree for tree in _DUCKDB.parser().parse(_numbered(tokens), text) if tree is not None]
-    except (SqlglotError, ValueError):
+        (tree,) = (tree for tree in _DUCKDB.parser().parse(_numbered(tokens), text) if tree is not None)
+    except (SqlglotError, ValueError):  # or none, or several
         reason = "This is no statement that the guard can read"
         raise refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX) from None
-    if len(statements) != 1:
-        raise refused(Rule.STATEMENT, "These are several statements", allow="Send one at a time")
-    tree = statements[0]
     while isinstance(tree, exp.Subquery) and not any(value for part, value in tree.args.items() if part != "this"):
         tree = tree.this
     if isinstance(tree, exp.SetOperation) and not isinstance(tree, exp.Union):
@@ -201,10 +206,10 @@ def _answer_probes(tree: exp.Expr) -> None:
     for node in list(tree.find_all(*_PROBES)):
         if any(node.args.values()):
             continue
-        name, answer = _PROBES[type(node)]
-        literal: exp.Expr = exp.Literal.string(answer)
+        probe = _PROBES[type(node)]
+        literal: exp.Expr = exp.Literal.string(probe.answer)
         if isinstance(node.parent, exp.Select):
-            literal = exp.Alias(this=literal, alias=exp.to_identifier(name, quoted=True))
+            literal = exp.Alias(this=literal, alias=exp.to_identifier(probe.label, quoted=True))
         node.replace(literal)
 
 

@@ -151,7 +151,7 @@ def choose_by_position(where: str, count: int, options: LoadOptions, *, has_time
             continue
         if not re.fullmatch(r"[0-9]{1,6}", value.strip()):
             message = (
-                f"{where}: has no header, so {option_name(role)} must be a position (1 is the first field), "
+                f"{where} has no header, so {option_name(role)} must be a position (1 is the first field), "
                 "not a name. If the first line names the columns, use --header."
             )
             raise InputError(message)
@@ -162,7 +162,7 @@ def choose_by_position(where: str, count: int, options: LoadOptions, *, has_time
     for role, position in chosen.items():
         if not 0 <= position < count:
             message = (
-                f"{where}: has {count} fields a line, so there is no field {position + 1} for the {role}s. "
+                f"{where} has {count} fields a line, so there is no field {position + 1} for the {role}s. "
                 f"Say which with {option_name(role)}, or what separates the fields with --delimiter."
             )
             raise InputError(message)

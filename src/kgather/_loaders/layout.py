@@ -138,7 +138,7 @@ def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], 
         raise InputError(message)
     warnings: tuple[str, ...] = ()
     if count > 3 and chosen.time is None and options.time_column is None:
-        warnings = (f"{where}: field 4 does not look like a time; the ratings have no times",)
+        warnings = (f"{where}: field 4 does not look like a time; the ratings have no times.",)
     return Layout("csv", delimiter, count, chosen, 0, (), comma, warnings)
 
 
@@ -191,7 +191,7 @@ def _with_usable_time(where: str, layout: Layout, records: Sequence[Record], opt
     texts = column_of(records[1:], time, layout.count)
     if _holds_times(texts, named=True) or all(values.stands_for_no_time(text) for text in texts):
         return layout
-    warning = f"{where}: column '{layout.names[time].strip()}' holds no readable times and is ignored"
+    warning = f"{where}: column '{layout.names[time].strip()}' holds no readable times and is ignored."
     return replace(layout, columns=layout.columns.without_time(), warnings=(warning,))
 
 

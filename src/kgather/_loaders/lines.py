@@ -115,12 +115,12 @@ class LineReader:
         except OSError as error:
             if kind == "zstd" and not error.errno:
                 self._fail(f"the {kind} data are cut off or damaged. Get the file again")
-            self._fail(f"cannot be read ({os.strerror(error.errno) if error.errno else 'read error'})")
+            self._fail(f"it cannot be read ({os.strerror(error.errno) if error.errno else 'read error'})")
 
     def _refuse_nested(self, chunk: bytes) -> None:
         kind = kind_of(chunk[:HEAD_BYTES], self._source.given, self._source.holds)
         if kind != "text":
-            self._fail(f"is a {kind} file inside a {self._source.kind} file. Uncompress it first")
+            self._fail(f"it is a {kind} file inside a {self._source.kind} file. Uncompress it first")
 
     def _fail(self, what: str) -> NoReturn:
         message = f"{self._source.given}: {what}."

@@ -48,7 +48,7 @@ def load(
         InputError: An input cannot be read. Then nothing is kept, and an older table stays as it was.
     """
     if not inputs:
-        message = "No input was named. Give at least one file."
+        message = "no input was named. Give at least one file."
         raise InputError(message)
     if options.artifact_columns is not None:
         return wide.load(con, inputs, options, schema)
@@ -63,7 +63,7 @@ def load(
             report, said = _load_one(con, table, source, source_name, options, alone=len(found) == 1)
             reports.append(report)
             warnings.extend(said)
-        warnings.extend(f"{role} ids: some are not integers, all are kept as text" for role in table.mixed_ids())
+        warnings.extend(f"{role} ids: some are not integers, all are kept as text." for role in table.mixed_ids())
         table.publish()
     except BaseException:
         table.discard()
@@ -81,7 +81,7 @@ def _check_format(source: Source, options: LoadOptions) -> None:
         return
     kinds = _FORMAT_KINDS.get(options.format, _TEXT_KINDS)
     if source.kind not in kinds:
-        message = f"{source.given}: is a {source.kind} file, not {options.format}. Leave the format to be detected."
+        message = f"{source.given} is a {source.kind} file, not {options.format}. Leave the format to be detected."
         raise InputError(message)
 
 
@@ -98,7 +98,7 @@ def _load_one(
         return _load_table(con, table, source, source_name, options, alone=alone), []
     sample = sample_lines(LineReader(source, options.encoding), SAMPLE_LINES)
     if not sample:
-        message = f"{source.given}: has only blank lines, there are no ratings in it."
+        message = f"{source.given} has only blank lines, there are no ratings in it."
         raise InputError(message)
     blocks = options.format == "netflix" or (
         options.format == "auto" and options.delimiter is None and netflix.looks_like_netflix(sample)
@@ -124,7 +124,7 @@ def _load_delimited(
 
     rows, problems = table.add(source_name, parse)
     if not rows:
-        message = f"{source.given}: holds only a header, there are no ratings in it."
+        message = f"{source.given} holds only a header, there are no ratings in it."
         raise InputError(message)
     report = InputReport(
         path=source.given,
@@ -158,7 +158,7 @@ def _load_netflix(
 
     rows, problems = table.add(source_name, parse)
     if not rows:
-        message = f"{source.given}: holds only movie headers, there are no ratings in it."
+        message = f"{source.given} holds only movie headers, there are no ratings in it."
         raise InputError(message)
     return InputReport(
         path=source.given,

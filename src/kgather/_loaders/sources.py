@@ -89,7 +89,7 @@ def find(given: str | Path, holds: str = "ratings") -> Source:
     head = _head(path, text, holds)
     kind = kind_of(head, text, holds)
     if table is not None and kind != "duckdb":
-        message = f"{path}: is not a DuckDB database, so it has no table to name after the colon."
+        message = f"{path} is not a DuckDB database, so it has no table to name after the colon."
         raise InputError(message)
     return Source(given=text, path=path, kind=kind, table=table, holds=holds)
 
@@ -111,16 +111,16 @@ def kind_of(head: bytes, name: str, holds: str = "ratings") -> Kind:
     for offset, magic, label in _FOREIGN:
         if head.startswith(magic, offset):
             message = (
-                f"{name}: is {label}, not a file of {holds}. "
+                f"{name} is {label}, not a file of {holds}. "
                 "Give text (CSV and its relatives, also gzip or zstd), Parquet or DuckDB."
             )
             raise InputError(message)
     encoding = _wide_encoding(head)
     if encoding:
-        message = f"{name}: is encoded in {encoding}. Save it as UTF-8 and try again."
+        message = f"{name} is encoded in {encoding}. Save it as UTF-8 and try again."
         raise InputError(message)
     if b"\0" in head:
-        message = f"{name}: is a binary file (it holds NUL bytes), not a file of {holds}."
+        message = f"{name} is a binary file (it holds NUL bytes), not a file of {holds}."
         raise InputError(message)
     return "text"
 
@@ -142,10 +142,10 @@ def _head(path: Path, name: str, holds: str) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            message = f"{name}: is a directory. Name the files in it."
+            message = f"{name} is a directory. Name the files in it."
             raise InputError(message)
         if not stat.S_ISREG(mode):
-            message = f"{name}: is not a regular file. Save the data to a file first."
+            message = f"{name} is not a regular file. Save the data to a file first."
             raise InputError(message)
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -156,14 +156,14 @@ def _head(path: Path, name: str, holds: str) -> bytes:
         message = f"{name}: there is no such file (a part of the path is not a directory)."
         raise InputError(message) from None
     except PermissionError:
-        message = f"{name}: may not be read. Look at the permissions of the file and its directory."
+        message = f"{name} may not be read. Look at the permissions of the file and its directory."
         raise InputError(message) from None
     except (OSError, ValueError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "bad path"
-        message = f"{name}: cannot be read ({reason})."
+        message = f"{name} cannot be read ({reason})."
         raise InputError(message) from None
     if not head.removeprefix(b"\xef\xbb\xbf"):
-        message = f"{name}: is empty, there are no {holds} in it."
+        message = f"{name} is empty, there are no {holds} in it."
         raise InputError(message)
     return head
 

@@ -221,7 +221,7 @@ def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: s
             )
             raise InputError(message)
     if first_row(con, f"select 1 from {relation} limit 1") is None:
-        message = f"{where}: has no rows, there are no ratings in it."
+        message = f"{where} has no rows, there are no ratings in it."
         raise InputError(message)
     return Table(where, relation, row, names, types, chosen)
 
@@ -244,7 +244,7 @@ def _readable(source: Source, what: str) -> Iterator[None]:
         marks = (*values.TEXT_ID_MARK.values(), "No space left")
         if any(mark in str(error) for mark in marks):
             raise
-        message = f"{source.given}: is not a readable {what}."
+        message = f"{source.given} is not a readable {what}."
         raise InputError(message) from None
 
 
@@ -259,11 +259,10 @@ def _attached(con: duckdb.DuckDBPyConnection, source: Source) -> Iterator[str]:
         con.execute(f"attach {literal(str(path))} as {identifier(_ALIAS)} (type duckdb, read_only)")
     except duckdb.Error as error:
         if "lock on file" in str(error):
-            message = f"{source.given}: is in use by another program. Close it there and try again."
+            message = f"{source.given} is in use by another program. Close it there and try again."
         else:
             message = (
-                f"{source.given}: cannot be opened as a DuckDB database: "
-                "it is damaged, encrypted or of a newer version."
+                f"{source.given} cannot be opened as a DuckDB database: it is damaged, encrypted or of a newer version."
             )
         raise InputError(message) from None
     try:
@@ -289,12 +288,12 @@ def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str
     ).fetchall()
     listed = ", ".join(each if schema == "main" else f"{schema}.{each}" for schema, each in found[:40])
     if not found:
-        message = f"{source.given}: is a DuckDB database without tables, there are no {source.holds} in it."
+        message = f"{source.given} is a DuckDB database without tables, there are no {source.holds} in it."
         raise InputError(message)
     if source.table is None:
         if len(found) > 1:
             message = (
-                f"{source.given}: holds {len(found)} tables: {listed}. Say which, as {source.path.name}:{found[0][1]}."
+                f"{source.given} holds {len(found)} tables: {listed}. Say which, as {source.path.name}:{found[0][1]}."
             )
             raise InputError(message)
         return f"{identifier(found[0][0])}.{identifier(found[0][1])}"

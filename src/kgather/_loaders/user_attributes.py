@@ -71,7 +71,7 @@ def load_user_attributes(
             ids = user_rows.user_ids(con, rows, position, USER_FLAG)
             others = [at for at in range(len(rows.fields)) if at != position]
             if not others:
-                message = f"{source}: has no column but the user ids, there are no attributes in it."
+                message = f"{source} has no column but the user ids, there are no attributes in it."
                 raise InputError(message)
             report = make_table(con, rows, ids, position, others, ratings_loaded.user_id_type, schema)
         report = _compared(con, report, schema)
@@ -116,16 +116,18 @@ def make_table(
             raise InputError(message)
         if attribute is None:
             kind = (field.type or "")[:60]
-            warnings.append(f"{rows.where}: column '{field.name}' is left out: its type {kind} is none of an attribute")
+            warnings.append(
+                f"{rows.where}: column '{field.name}' is left out, as its type {kind} is not that of an attribute."
+            )
         elif attribute.no_values:
             warnings.append(
-                f"{rows.where}: {attribute.no_values:,} texts such as NA in column '{field.name}' are read as no value"
+                f"{rows.where}: {attribute.no_values:,} texts such as NA in column '{field.name}' are read as no value."
             )
     if rows.header is False:
         first = "are numbered by their rows" if position is None else f"are taken from column {position + 1}"
         warnings.append(
             f"{rows.where}: no line was taken for a header, so the columns are called column_1 to "
-            f"column_{len(rows.fields)}; the users {first}"
+            f"column_{len(rows.fields)}; the users {first}."
         )
     made = [attribute for attribute in found.values() if attribute is not None]
     chosen = "".join(f", {each.sql} as {identifier(each.name)}" for each in made)
@@ -138,7 +140,7 @@ def make_table(
     if kept < rows.count:
         warnings.append(
             f"{rows.where}: {rows.count - kept:,} user ids are not integers as those of the ratings are, "
-            "so these users have no ratings"
+            "so these users have no ratings."
         )
     return UserAttributesReport(
         path=rows.where,

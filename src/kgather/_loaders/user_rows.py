@@ -129,7 +129,7 @@ def opened(con: duckdb.DuckDBPyConnection, source: Source, options: Options) -> 
         is_table = source.kind in ("parquet", "duckdb")
         rows = _read_table(con, source) if is_table else _read_text(con, source, options)
         if not rows.count:
-            message = f"{source.given}: has no rows, there are no {source.holds} in it."
+            message = f"{source.given} has no rows, there are no {source.holds} in it."
             raise InputError(message)
         yield rows
     finally:
@@ -269,7 +269,7 @@ def _read_text(con: duckdb.DuckDBPyConnection, source: Source, options: Options)
     encoding = options.load.encoding
     sample = sample_lines(LineReader(source, encoding), SAMPLE_LINES)
     if not sample:
-        message = f"{source.given}: has only blank lines, there are no {source.holds} in it."
+        message = f"{source.given} has only blank lines, there are no {source.holds} in it."
         raise InputError(message)
     delimiter, count, header_line, names = _layout(source.given, sample, options)
     try:
@@ -300,7 +300,7 @@ def _read_text(con: duckdb.DuckDBPyConnection, source: Source, options: Options)
         raise InputError(message)
     count_rows = _row_count(con)
     if not count_rows:
-        message = f"{source.given}: holds only a header, there are no {source.holds} in it."
+        message = f"{source.given} holds only a header, there are no {source.holds} in it."
         raise InputError(message)
     return UserRows(
         where=source.given,

@@ -61,14 +61,14 @@ def load(con: duckdb.DuckDBPyConnection, inputs: Sequence[str | Path], options: 
             table.discard()
             user_attributes.discard_table(con, schema)
     without = rows.count - int(counts[0])
-    warnings = [f"{role} ids: some are not integers, all are kept as text" for role in mixed]
+    warnings = [f"{role} ids: some are not integers, all are kept as text." for role in mixed]
     if users is None and rows.header is not False:
-        warnings.append(f"{source.given}: no column of users was found; they are numbered by their rows")
+        warnings.append(f"{source.given}: no column of users was found; they are numbered by their rows.")
     if options.artifact_columns == ALL_NUMERIC:
         names = columns.listed([rows.fields[at].name for at in artifacts])
-        warnings.append(f"{source.given}: the artifacts are all columns of numbers: {names}")
+        warnings.append(f"{source.given}: the artifacts are all columns of numbers: {names}.")
     if without:
-        warnings.append(f"{source.given}: {without:,} of {rows.count:,} users rated none of the artifacts")
+        warnings.append(f"{source.given}: {without:,} of {rows.count:,} users rated none of the artifacts.")
     return LoadReport(
         inputs=[
             InputReport(

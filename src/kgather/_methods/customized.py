@@ -25,5 +25,5 @@ METHOD = Method(
     looks_at="vectors, any levels",
     groups="as large as their members ask for",
     cost="O(n log n)",
-    choose="where users choose",
+    choose="if users choose",
 )

@@ -10,7 +10,7 @@ from kgather._paper.movielens import HIGH, LOW, MovieLens, Split
 from kgather.udfs.gathering import bkg, bokg, bounded_t_means
 from kgather.udfs.measuring.quality import armse
 from kgather.udfs.preferences import learning, model
-from kgather.udfs.ratings.held_out import rows_of
+from kgather.udfs.ratings._held_out import rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _PLAIN = "plain SVD: no levels, start 0.1, rate 0.001, regularization 0.015, 60 epochs a factor"

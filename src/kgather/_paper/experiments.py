@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgather._errors import InputError
+from kgather._errors import InputError, quoted
 from kgather._paper import casino, chen, riyana, sun
 from kgather._paper.findings import Finding
 from kgather._paper.movielens import MovieLens
@@ -44,7 +44,7 @@ def chosen(names: Sequence[str]) -> tuple[Experiment, ...]:
     by_name = {experiment.name: experiment for experiment in EXPERIMENTS}
     unknown = [name for name in names if name not in by_name]
     if unknown:
-        msg = f"there is no experiment {', '.join(unknown)}. There are: {', '.join(by_name)}."
+        msg = f"there is no experiment {quoted(unknown)}. There are: {', '.join(by_name)}."
         raise InputError(msg)
     return tuple(by_name[name] for name in names) if names else EXPERIMENTS
 

@@ -12,7 +12,7 @@ import numpy as np
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, load
 from kgather.udfs._shared.options import seed_number
-from kgather.udfs.ratings.held_out import choose_held_out, part_of, rows_of
+from kgather.udfs.ratings._held_out import choose_held_out, part_of, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 LOW, HIGH = 1.0, 5.0

@@ -14,7 +14,7 @@ from kgather.udfs.checking.satisfaction import fewest_neighbours, least_deviatio
 from kgather.udfs.gathering import epsilon
 from kgather.udfs.preferences import learning
 from kgather.udfs.preferences.metric import comparison_vectors
-from kgather.udfs.ratings.held_out import rows_of
+from kgather.udfs.ratings._held_out import rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _NAN = float("nan")

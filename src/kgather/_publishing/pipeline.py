@@ -22,6 +22,7 @@ from kgather._publishing.manifests import manifest_for
 from kgather._publishing.runs import Journal
 from kgather._settings.project import PREFIX
 from kgather._sql_text import literal
+from kgather._verbosity import is_verbose
 
 # How errors meant for people look in dbt's messages: raised by SQL models with error(), or inside Python models.
 _MEANT_FOR_PEOPLE = (
@@ -105,6 +106,7 @@ def build(
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
     from dbt.cli.main import dbtRunner
 
+    verbose = verbose or is_verbose()
     flags = [
         "--no-send-anonymous-usage-stats",
         "--no-version-check",
@@ -200,7 +202,7 @@ def _as_error(outcome: Any) -> BaseException:
     failed_tests = [result.node.name for result in failures if result.status == "fail"]
     broken = [result for result in failures if result.status == "error"]
     if failed_tests and not broken:
-        return PromiseError("a promise is not kept, no release was written: " + ", ".join(failed_tests))
+        return PromiseError(f"a promise is not kept, no release was written: {', '.join(failed_tests)}.")
     # An engine's message may quote values, so only its kind is told.
     kinds = ", ".join(f"{result.node.name} ({_kind(str(result.message))})" for result in broken)
     return KgatherError(f"the pipeline broke at {kinds}. Run again with -v for all that dbt says.")

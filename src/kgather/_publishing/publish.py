@@ -10,11 +10,12 @@ from typing import Any
 
 import duckdb
 
-from kgather._errors import InputError, KgatherError, PromiseError, StoppedError
+from kgather._errors import InputError, KgatherError, PromiseError, StoppedError, quoted
 from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
 from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
+from kgather._publishing.early import refuse_early
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.publication import PublishSettings
 from kgather._verify import promised_size, verify_release
@@ -93,13 +94,14 @@ def publish(
     umask = os.umask(0o077)
     try:
         mark = _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes)
-        # Imported here: it brings the kernels, which take seconds to load.
-        from kgather._steps import compiling
-
-        with runs.folder_of(target, mark) as folder, compiling.ahead(wanted=settings.refines):
+        with runs.folder_of(target, mark) as folder:
             workspace = pipeline.Workspace(folder)
             settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
-            _build(workspace, settings, loaded, verbose=verbose, report=report)
+            # Imported here: it brings the kernels, which take seconds to load, and what cannot be published is refused.
+            from kgather._steps import compiling
+
+            with compiling.ahead(wanted=settings.refines):
+                _build(workspace, settings, loaded, verbose=verbose, report=report)
             audit = _audit(workspace, settings)
             if audit.passed:
                 report("attack", 0, 1)
@@ -146,7 +148,7 @@ def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
         msg = f"{target} exists and is not empty. Give another --out, or --force to replace it."
         raise InputError(msg)
     if target in (*Path.cwd().parents, Path.cwd()):
-        msg = f"{target} is where you are: a release is a folder of its own. Give another --out."
+        msg = f"{target} is the current folder, and a release needs a folder of its own. Give another --out."
         raise InputError(msg)
     for given in inputs:
         if target in Path(given).resolve().parents:
@@ -248,6 +250,7 @@ def _read(
         _check_attributes(settings, known)
         if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
             settings = _with_artifacts(settings, con, loaded, warnings)
+        refuse_early(con, settings)
         settings = _fitted(settings, con, warnings)
     return settings, loaded, warnings
 
@@ -261,7 +264,7 @@ def _with_artifacts(
     ).fetchall()}  # fmt: skip
     blank = [name for name in loaded.artifact_columns if name not in rated]
     if blank:
-        warnings.append(f"nobody rated {', '.join(blank)}: left out of the artifacts.")
+        warnings.append(f"nobody rated {quoted(blank)}: left out of the artifacts.")
     artifacts = [name for name in loaded.artifact_columns if name in rated]
     return settings.model_copy(update={"artifacts": artifacts or settings.artifacts})
 
@@ -273,7 +276,7 @@ def _check_attributes(settings: PublishSettings, known: UserAttributesReport | N
     lower = {name.lower() for name in existing}
     unknown = [name for name in asked if name.lower() not in lower]
     if unknown:
-        msg = f"the users' attributes have no column {', '.join(unknown)}. There are: {', '.join(existing) or 'none'}."
+        msg = f"the users' attributes have no column {quoted(unknown)}. There are: {', '.join(existing) or 'none'}."
         raise InputError(msg)
 
 

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgather import __version__
 from kgather._dbt_package import dbt_path, package_digest
+from kgather._version import __version__
 
 _NEW, _RUN = ".new-kgather-", ".kgather-"
 _LOCK = "lock"

@@ -10,11 +10,11 @@ from typing import Any
 
 import duckdb
 
-from kgather import __version__
 from kgather._errors import InputError
 from kgather._forms import forms
 from kgather._methods import registered
 from kgather._sql_text import literal
+from kgather._version import __version__
 
 DATABASE = "release.duckdb"
 AUDIT = "audit.json"
@@ -69,8 +69,8 @@ _PERSONAL = (
     "itself."
 )
 _POPULAR = (
-    "That which items a group shows tells nothing of its members: they are chosen by counts of raters with noise, and "
-    "one rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
+    "That the items a group shows tell nothing about its members: they are chosen by counts of raters with noise. One "
+    "rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
 )
 _COUNTED = (
     "That a single rating does not decide which items a group shows: they are chosen by counts of raters without noise."

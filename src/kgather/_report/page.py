@@ -21,8 +21,8 @@ _MOST_SIZES_LISTED = 200
 _GLOSSARY = (
     (
         "k-anonymity",
-        "Every person in the release looks like at least k - 1 others in it. Who knows anything that the release shows "
-        "about a person cannot narrow the search down to fewer than k people.",
+        "Every person in the release looks like at least k - 1 others in it. Somebody who knows what the release "
+        "shows about a person cannot narrow the search down to fewer than k people.",
     ),
     (
         "Equivalence class",
@@ -30,13 +30,13 @@ _GLOSSARY = (
     ),
     (
         "Group",
-        "The people whom kgather gathered and for whom the release shows the same. A group is an equivalence class, or "
-        "part of one.",
+        "People whom kgather put together, and for whom the release shows the same values. A group is an equivalence "
+        "class, or part of one.",
     ),
     (
         "Re-identification",
-        "Finding out which row or group of a release belongs to a known person. To find the group is less than to find "
-        "the person: within a group of k, a guess is right once in k times.",
+        "Finding out which row or group of a release belongs to a known person. Finding the group is less than finding "
+        "the person: within a group of k people, a guess is right once in k times.",
     ),
     (
         "Chance level",
@@ -46,24 +46,25 @@ _GLOSSARY = (
 _MEASURES = {"group": "the person's group", "advantage": "who is in the data (advantage)"}
 # The kinds of attack by the word that their names begin with.
 _ATTACKS = {
-    "distance": "Takes whoever's shown values are nearest to the ratings known.",
-    "linkage": "Knows the whole row of a person and takes the nearest one of the release.",
-    "scoring": "Weighs what is known by how rare it is and names a match only where it stands out (Narayanan and "
+    "distance": "Names whoever's shown values are nearest to the known ratings.",
+    "linkage": "Knows the whole row of a person and names the nearest row of the release.",
+    "scoring": "Weighs what is known by how rare it is, and names a match only if one stands out (Narayanan and "
     "Shmatikov).",
     "label": "Knows items and ratings, and keeps whoever shows all of them within a tolerance.",
     "structure": "Knows which items a person rated, and keeps whoever shows all of them.",
-    "posterior": "Weighs all groups by how likely they make the ratings known and by their sizes (the rule of Bayes), "
-    "and names a match where one group is likelier than all others together.",
-    "items": "Knows items, no ratings: weighs all groups by how likely their people are to have rated these.",
-    "folded": "Works out a person's whole taste from the ratings known, by what the release says of items, and looks "
-    "for that.",
-    "dated": "Knows dates, too, which the original has and a release has not.",
-    "own_model": "Does the same with a model of its own, learnt from public ratings of other people.",
+    "posterior": "Weighs all groups by their sizes and by how likely they make the known ratings (Bayes' rule), "
+    "and names a match if one group is likelier than all others together.",
+    "items": "Knows items but no ratings. Weighs all groups by how likely their people are to have rated these items.",
+    "folded": "Works out a person's whole taste from the known ratings and from what the release says about items, and "
+    "looks for that taste.",
+    "dated": "Also knows dates, which the original has and a release does not.",
+    "own_model": "Does the same with its own model, learnt from public ratings of other people.",
     "intersection": "Holds two releases, and looks for the person in both.",
-    "differences": "Holds two releases, and subtracts groups that look alike but for one person.",
+    "differences": "Holds two releases, and subtracts groups that differ by one person.",
     "membership": "Knows ratings of a person, and tells whether the person is in the data at all. The advantage is the "
     "share of people in the data who are found, less the share of others who are accused.",
-    "homogeneity": "Looks at those who fit what is known: where they all show the same, it is known of the person.",
+    "homogeneity": "Looks at everybody who fits what is known. If they all show the same, the attacker knows it of "
+    "the person.",
 }
 # What the attack of that name counts: key, what it means, whether it is a share of the cells shown.
 _DISCLOSURE = (
@@ -159,7 +160,7 @@ def _verdict(said: Mapping[str, Any]) -> tuple[Verdict, list[str]]:
     promises = [check for check in checks if check.get("promised") is not None]
     if not promises:
         return Verdict("No promise was checked", False), [
-            "This report holds no checked promise. Do not hand the release out on the strength of it."
+            "No promise was checked for this report. Do not hand the release out because of it."
         ]
     if broken or said.get("passed", True) is not True:
         names = "; ".join(plain(check.get("check")) for check in broken)
@@ -180,7 +181,8 @@ def _meaning(said: Mapping[str, Any]) -> tuple[str, bool]:
         return form.meaning, False
     if method is not None and method.levels:
         return (
-            "Every person is in a group at least as large as that person asked for. Who asked for 1 may stand alone.",
+            "Every person is in a group at least as large as that person asked for. People who asked for 1 may stand "
+            "alone.",
             True,
         )
     if not isinstance(k, int) or k < 2:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence, read_evidence
 from kgather._loaders import LoadOptions, load
+from kgather._publishing.early import reason_not_to_use
 from kgather._publishing.pipeline import MEMORY_LIMIT
 from kgather._publishing.publish import AttributesSource, publish
 from kgather._release.release import DATABASE
@@ -22,7 +23,7 @@ from kgather._settings.publication import PublishSettings
 from kgather._sql_text import literal
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs._shared.options import real, seed_number
-from kgather.udfs.ratings.held_out import choose_held_out, rows_of
+from kgather.udfs.ratings._held_out import choose_held_out, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 Test = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -83,7 +84,7 @@ def _split(
         con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
         con.execute(f"set temp_directory = {literal(work / 'spill')}")
         loaded = load(con, inputs, options)
-        con.execute(_PAIRS.format(usable=_usable(settings)))
+        con.execute(_PAIRS.format(usable=f"({reason_not_to_use(settings)}) is null"))
         con.register("left_out", _left_out(con, share, seed))
         con.execute("""
             create table test as
@@ -151,21 +152,6 @@ def _left_out(con: duckdb.DuckDBPyConnection, share: float, seed: int) -> pa.Tab
             "item_code": pa.array(matrix.items[chosen]),
         }
     )
-
-
-def _usable(settings: PublishSettings) -> str:
-    """The condition that the pipeline would stage a row."""
-    conditions = ["problem is null", "isfinite(rating)"]
-    if settings.not_rated is not None:
-        conditions.append(f"rating <> {settings.not_rated!r}")
-    if settings.scale is not None:
-        low, high, *step = settings.scale
-        conditions.append(f"rating between {low!r} and {high!r}")
-        if step:
-            conditions.append(
-                f"abs((rating - {low!r}) / {step[0]!r} - round((rating - {low!r}) / {step[0]!r})) <= 1e-6"
-            )
-    return " and ".join(conditions)
 
 
 def _in_codes(con: duckdb.DuckDBPyConnection, file: Path) -> Test:

@@ -128,8 +128,8 @@ def _recommenders(
     method = registered().get(str(parameters.get("method")))
     if (method is not None and method.levels) or parameters.get("sensitive_columns"):
         msg = (
-            "the recommender test publishes a part of the ratings, and this release was made with users' attributes, "
-            "which the original alone does not tell. Give --no-recommender."
+            "the recommender test publishes a part of the ratings. This release was made with users' attributes, "
+            "which the original alone does not have. Give --no-recommender."
         )
         raise InputError(msg)
     settings = PublishSettings.from_options(

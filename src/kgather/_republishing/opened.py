@@ -8,10 +8,12 @@ import duckdb
 import numpy as np
 
 from kgather._attacks.attacked import Attacked
+from kgather._attacks.auxiliary import Pool
 from kgather._attacks.intersection import Second
 from kgather._attacks.membership import read_others
+from kgather._attacks.results import AttackReport
 from kgather._attacks.row_order import Members, pseudonyms_in
-from kgather._attacks.runner import Extra
+from kgather._attacks.runner import KNOWN, Extra, run
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence
 from kgather._loaders import LoadOptions
@@ -33,6 +35,41 @@ class Sources:
     load_options: LoadOptions = field(default_factory=LoadOptions)
     assignments: Sequence[str] = ()
     dates: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.second is None) != (not self.second_originals):
+            msg = "--second and --second-original go together: give both or neither."
+            raise InputError(msg)
+
+
+def attack_release(
+    sources: Sources,
+    *,
+    report: Callable[[str, int, int], None] = lambda *_: None,
+    known: Sequence[int] = KNOWN,
+    noisy: bool = False,
+    pool: Pool = "all",
+    targets: int = 1000,
+    seed: int = 0,
+    attacks: Sequence[str] | None = None,
+    original_too: bool = True,
+) -> AttackReport:
+    """Open a release with what it was made of, and attack it: see `open_attacked` and `runner.run`.
+
+    Raises InputError for what cannot be read, does not belong together, or cannot be run.
+    """
+    evidence, extra = open_attacked(sources, report)
+    return run(
+        evidence,
+        known=known,
+        noisy=noisy,
+        pool=pool,
+        targets=targets,
+        seed=seed,
+        attacks=attacks,
+        original_too=original_too,
+        extra=extra,
+    )
 
 
 def open_attacked(

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kgather import __version__
-from kgather._errors import InputError, PromiseError
+from kgather._errors import InputError, PromiseError, quoted
 from kgather._loaders import LoadOptions
 from kgather._methods import method_named, registered
 from kgather._progress import Listener
 from kgather._publishing.publish import OtherSizes
 from kgather._settings.publication import PublishSettings
+from kgather._version import __version__
 
 HELD_OUT = 0.2
 """The share of the ratings that is held out."""
@@ -32,9 +32,9 @@ LOSS_ALLOWED = 0.05
 """So much more than the lowest loss may a recommended release have, as a share of it."""
 RULE = (
     "Of the releases that cover as many of the held-out ratings as any, and whose loss is at most 5% above the lowest "
-    "of these, the one with the smallest k at which all attacks find no more than chance does; where there is none, "
-    "the one with the least risk: the mean of the shares of people found, of groups found with eight ratings known, of "
-    "cells that show an exact rating, and of the advantage of membership beyond what chance gives."
+    "of these, the one with the smallest k at which all attacks find no more than chance does. If there is none, "
+    "the one with the least risk. Risk is the mean of the shares of people found, of groups found with eight ratings "
+    "known, of cells that show an exact rating, and of the advantage of membership beyond what chance gives."
 )
 """How the recommended release is chosen, in words."""
 
@@ -222,7 +222,7 @@ def _checked(methods: Sequence[str], ks: Sequence[int], assignments: Sequence[st
     known = list(registered())
     unknown = [method for method in methods if method not in known]
     if unknown or not methods:
-        given = ", ".join(unknown) or "nothing"
+        given = quoted(unknown) or "nothing"
         msg = f"--methods takes methods, as bkg,mdav, not {given}. There are: {', '.join(known)}."
         raise InputError(msg)
     if not ks or min(ks) < 1:

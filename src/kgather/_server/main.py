@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from kgather import __version__
 from kgather._errors import InputError
 from kgather._guard.audit_log import AuditLog, Rotation
 from kgather._guard.policy import Policy, load_policy
@@ -25,6 +24,7 @@ from kgather._server.lockdown import Private
 from kgather._server.settings import ServerSettings, bytes_of, is_loopback
 from kgather._server.telemetry import MetricsServer, Telemetry, reopen_logs, start_logging
 from kgather._server.users import Users, load
+from kgather._version import __version__
 
 if TYPE_CHECKING:
     from kgather._guard.guard import Guard

@@ -30,9 +30,9 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from kgather import __version__
 from kgather._errors import InputError
 from kgather._guard.refused import Refused
+from kgather._version import __version__
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SCRAPES_AT_ONCE = 8

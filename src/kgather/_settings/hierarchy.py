@@ -44,7 +44,7 @@ class Hierarchy:
             if levels == "binary":
                 return cls(binary(domain, stepped=step is not None) if domain else ())
             if levels != "halves":
-                msg = f"a hierarchy is {_KINDS}, not {levels!r}"
+                msg = f"a hierarchy is {_KINDS}, not {levels!r}."
                 raise InputError(msg)
             parsed: Sequence[Level] = HALVES
         else:
@@ -54,7 +54,7 @@ class Hierarchy:
         for number, (ranges, wider) in enumerate(pairwise(parsed), start=1):
             _check_nested(number, ranges, wider)
         if len(parsed[-1]) > 1:
-            msg = f"level {len(parsed)} of the hierarchy, the last, is one range, not {_text(parsed[-1])}"
+            msg = f"level {len(parsed)} of the hierarchy, the last, is one range, not {_text(parsed[-1])}."
             raise InputError(msg)
         for number, ranges in enumerate(parsed, start=1):
             if step is not None or number == len(parsed):
@@ -75,7 +75,7 @@ def domain_of(low: float, high: float, step: float | None) -> list[float]:
     if not (isfinite(low) and isfinite(high) and low < high) or (
         step is not None and not 0 < step <= high - low + 1e-6
     ):
-        msg = f"a scale is min, max and perhaps a step that fits between them, not {low!r}, {high!r}, {step!r}"
+        msg = f"a scale is min, max and perhaps a step that fits between them, not {low!r}, {high!r}, {step!r}."
         raise InputError(msg)
     values = {0.0, float(low), float(high)}
     if step is not None:
@@ -91,7 +91,7 @@ def binary(domain: Sequence[float], *, stepped: bool = True) -> tuple[Level, ...
     Raises InputError if the values are not the steps of a scale.
     """
     if not stepped or len(domain) < 2:
-        msg = "the hierarchy binary needs a scale with a step; give the scale's step, or list the levels"
+        msg = "the hierarchy binary needs a scale with a step; give the scale's step, or list the levels."
         raise InputError(msg)
     n = len(domain)
     levels = []
@@ -106,14 +106,14 @@ def binary(domain: Sequence[float], *, stepped: bool = True) -> tuple[Level, ...
 
 def _listed(levels: object) -> list[Any]:
     if not isinstance(levels, list | tuple) or not levels:
-        msg = f"a hierarchy is {_KINDS}, not {levels!r}"
+        msg = f"a hierarchy is {_KINDS}, not {levels!r}."
         raise InputError(msg)
     return list(levels)
 
 
 def _level(number: int, ranges: object) -> Level:
     if not isinstance(ranges, list | tuple) or not ranges:
-        msg = f"level {number} of the hierarchy is a list of [low, high], not {ranges!r}"
+        msg = f"level {number} of the hierarchy is a list of [low, high], not {ranges!r}."
         raise InputError(msg)
     return tuple(sorted(_range(number, each) for each in ranges))
 
@@ -121,7 +121,7 @@ def _level(number: int, ranges: object) -> Level:
 def _range(number: int, given: object) -> Range:
     if isinstance(given, list | tuple) and len(given) == 2 and all(map(_is_number, given)) and given[0] <= given[1]:
         return float(given[0]), float(given[1])
-    msg = f"level {number} of the hierarchy is a list of [low, high] with low not above high, not {given!r}"
+    msg = f"level {number} of the hierarchy is a list of [low, high] with low not above high, not {given!r}."
     raise InputError(msg)
 
 
@@ -134,7 +134,7 @@ def _check_disjoint(number: int, ranges: Level) -> None:
         if one[1] >= next_one[0]:
             msg = (
                 f"level {number} of the hierarchy: the ranges {_text([one])} and {_text([next_one])} overlap; "
-                "both ends belong to a range"
+                "both ends belong to a range."
             )
             raise InputError(msg)
 
@@ -145,7 +145,7 @@ def _check_nested(number: int, ranges: Level, wider: Level) -> None:
         if not any(other[0] <= low and high <= other[1] for other in wider):
             msg = (
                 f"level {number} of the hierarchy: the range {_text([(low, high)])} lies in no range of level "
-                f"{number + 1}, which has {_text(wider)}; list the finest level first"
+                f"{number + 1}, which has {_text(wider)}; list the finest level first."
             )
             raise InputError(msg)
 
@@ -157,7 +157,7 @@ def _check_covering(number: int, ranges: Level, domain: Iterable[float]) -> None
         zero = " (0 stands for not rated)" if 0 in left_out else ""
         msg = (
             f"level {number} of the hierarchy: no range covers {some}{zero}; its ranges are {_text(ranges)}. "
-            "Extend them, or use the hierarchy binary"
+            "Extend them, or use the hierarchy binary."
         )
         raise InputError(msg)
 

@@ -46,14 +46,13 @@ class ProjectSettings(PublishSettings):
     item_id_type: Literal["bigint", "varchar"] = setting(
         "bigint",
         "The type of item ids.",
-        docs="`bigint`, or `varchar` where item ids are text: the type in the marts' contract.",
+        docs="`bigint`, or `varchar` if item ids are text: the type in the marts' contract.",
         section=INPUT,
     )
     method_facts: dict[str, Any] | None = setting(
         None,
         "Facts of a method of another package.",
-        docs="Of a method that another package registers: what SQL has to know of it. A run without it says what to "
-        "set.",
+        docs="What SQL has to know about a method that another package registers. A run without it says what to set.",
         section=GATHERING,
     )
 

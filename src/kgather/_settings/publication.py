@@ -19,6 +19,7 @@ from kgather._settings.validation import validated
 CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$"
 _GENERALIZATIONS = Literal["auto", "ndgh", "dgh", "none"]
 _ItemId = int | str
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class PublishSettings(BaseModel):
@@ -26,9 +27,9 @@ class PublishSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=True)
 
-    scale: Annotated[list[float], Field(min_length=2, max_length=3)] | None = setting(
+    scale: Annotated[list[_Finite], Field(min_length=2, max_length=3)] | None = setting(
         None,
-        "The ratings' scale; inferred where not given. What is off it is rejected.",
+        "The ratings' scale; inferred if not given. Ratings off it are rejected.",
         docs="`[min, max]` or `[min, max, step]`; ratings off it are set aside.",
         section=INPUT,
         shown_default="inferred from the ratings",
@@ -37,10 +38,10 @@ class PublishSettings(BaseModel):
         values="[min, max] or [min, max, step], all numbers",
         own_name=False,
     )
-    not_rated: Annotated[float, Field(allow_inf_nan=False)] | None = setting(
+    not_rated: _Finite | None = setting(
         None,
         "A value that means 'not rated'.",
-        docs='A value that stands for "not rated", as 0 or 99. Such rows are set aside and count as no fault.',
+        docs='A value that means "not rated", such as 0 or 99. Such rows are set aside, and do not count as rejected.',
         section=INPUT,
         option="--not-rated",
         metavar="VALUE",
@@ -48,7 +49,7 @@ class PublishSettings(BaseModel):
     min_ratings: int = setting(
         1,
         "Set users with fewer aside.",
-        docs="Users with fewer ratings are set aside, which counts as no fault.",
+        docs="Users with fewer ratings are set aside. This does not count as rejected.",
         section=INPUT,
         option="--min-ratings",
         metavar="N",
@@ -56,8 +57,8 @@ class PublishSettings(BaseModel):
     )
     max_rejected_share: float = setting(
         0.01,
-        "More rejected rows than this fail the run.",
-        docs="A larger share of rejected rows fails the run before any work.",
+        "The run fails if a larger share of the rows is rejected.",
+        docs="If a larger share of the rows is rejected, the run fails before any work.",
         section=INPUT,
         option="--max-rejected-share",
         metavar="SHARE",
@@ -68,13 +69,13 @@ class PublishSettings(BaseModel):
     user_attributes: str | None = setting(
         None,
         "The model that holds users' attributes.",
-        docs="The model that holds it: a column `user_id` and any others, one row a user.",
+        docs="The model that holds users' attributes: a column `user_id` and any others, one row for each user.",
         section=USERS,
     )
     personal_columns: list[str] = setting(
         [],
         "Shown as they are beside the generalized artifacts.",
-        docs="Of its columns, those that `kgather__generalized` shows, as they are.",
+        docs="The columns of `user_attributes` that `kgather__generalized` shows as they are.",
         section=USERS,
         shown_default="none",
         option="--personal-columns",
@@ -84,7 +85,8 @@ class PublishSettings(BaseModel):
     level_column: str | None = setting(
         None,
         "The size of group each user asks for, with a method that takes levels.",
-        docs="Of its columns, the size of group that each user asks for (`bokg`, `customized`). Users without one ask "
+        docs="The column of `user_attributes` with the size of group that each user asks for (`bokg`, `customized`). "
+        "Users without one ask "
         "for k.",
         section=USERS,
         option="--level-column",
@@ -110,28 +112,28 @@ class PublishSettings(BaseModel):
     method_options: dict[str, Any] = setting(
         {},
         "Options of the method.",
-        docs="Options of the method, as `{rounds: 20}`; its page lists them.",
+        docs="Options of the method, such as `{rounds: 20}`; its page lists them.",
         section=GATHERING,
     )
     solver: Literal["als", "funk", "none"] = setting(
         "als",
         "How preferences are learned.",
         docs="How preferences are learned: `als`; `funk` (one factor at a time by gradient descent, as in the thesis); "
-        "`none`, where nothing needs them.",
+        "`none`, if nothing needs them.",
         section=GATHERING,
         own_name=False,
     )
     solver_options: dict[str, Any] = setting(
         {},
         "Options of the solver.",
-        docs="Options of the solver, as `{epochs: 60}`; [choices.md](choices.md) lists them.",
+        docs="Options of the solver, such as `{epochs: 60}`; [choices.md](choices.md) lists them.",
         section=GATHERING,
         own_name=False,
     )
     rank: int = setting(
         3,
         "Factors of a preference.",
-        docs="Factors of a preference. More fit better and give away more: [why-predicted.md](why-predicted.md).",
+        docs="Factors of a preference. More fit better, but give away more: [why-predicted.md](why-predicted.md).",
         section=GATHERING,
         option="--rank",
         ge=1,
@@ -141,7 +143,7 @@ class PublishSettings(BaseModel):
     metric: Literal["prediction", "preference", "filled"] = setting(
         "prediction",
         "What users are compared in.",
-        docs="In what users are compared: `prediction`, `preference` (the factors alone, as in the thesis) or `filled` "
+        docs="What users are compared in: `prediction`, `preference` (the factors alone, as in the thesis) or `filled` "
         "(all ratings, filled and z-scored by item; up to `max_cells` cells of users x items).",
         section=GATHERING,
         option="--metric",
@@ -149,9 +151,9 @@ class PublishSettings(BaseModel):
     )
     fill: Literal["median", "prediction"] = setting(
         "median",
-        "What stands where a user has not rated.",
-        docs="What stands where a user has not rated, in `filled`, `microaggregated` and `noise`: `median` (the middle "
-        "of the scale) or `prediction`.",
+        "The value that stands for a missing rating.",
+        docs="The value that stands for a missing rating in `filled`, `microaggregated` and `noise`: `median` (the "
+        "middle of the scale) or `prediction`.",
         section=GATHERING,
         own_name=False,
     )
@@ -164,7 +166,7 @@ class PublishSettings(BaseModel):
     )
     refine: Literal["auto"] | bool = setting(
         "auto",
-        "Lower the loss of the groups (default: where it pays).",
+        "Lower the loss of the groups (default: if it pays).",
         docs="Move and exchange users between near groups while the loss falls: `true`, `false` (the method bare), or "
         "`auto`: with `bkg`, `customized`, `bounded_t_means` and `mdav`; above 20,000 users one pass. See "
         "[refine](methods/refine.md).",
@@ -175,8 +177,8 @@ class PublishSettings(BaseModel):
     )
     block_size: int = setting(
         0,
-        "Gather in blocks of so many users; 0: all at once.",
-        docs="Gather in blocks of so many near users, in parallel (`bkg`, `bounded_t_means`, `mdav`); 0: all at once.",
+        "Gather in blocks of this many users; 0: all at once.",
+        docs="Gather in blocks of this many near users, in parallel (`bkg`, `bounded_t_means`, `mdav`). 0: in one.",
         section=GATHERING,
         ge=0,
         own_name=False,
@@ -203,8 +205,8 @@ class PublishSettings(BaseModel):
     )
     seed: int = setting(
         0,
-        "Same input, seed and version: the same groups.",
-        docs="Same input, seed and version: the same groups (under other random names).",
+        "The same input, seed and version give the same groups.",
+        docs="The same input, seed and version give the same groups (under other random names).",
         section=GATHERING,
         option="--seed",
         ge=0,
@@ -330,7 +332,7 @@ class PublishSettings(BaseModel):
         option="--generalize",
         own_name=False,
     )
-    hierarchy: Literal["halves", "binary"] | list[list[list[float]]] = setting(
+    hierarchy: Literal["halves", "binary"] | list[list[list[_Finite]]] = setting(
         "halves",
         "The ranges of dgh.",
         docs="Of `dgh`: `halves` ({0-2}, {3-5}, {0-5}), `binary` (the scale halved again and again), or levels of "
@@ -363,8 +365,8 @@ class PublishSettings(BaseModel):
     )
     i_know_this_is_not_anonymous: bool = setting(
         False,
-        "Asked for by gaussian_noise, which gives no k-anonymity.",
-        docs="Must be true for `gaussian_noise`.",
+        "gaussian_noise needs this, because it gives no k-anonymity.",
+        docs="`gaussian_noise` needs true.",
         section=RELEASE,
         option="--i-know-this-is-not-anonymous",
     )

@@ -46,7 +46,7 @@ def _rules() -> Iterator[Rule]:
     )
     yield Rule(
         "scale is not none and scale | length == 3 and scale[0] < scale[1] "
-        "and not (0 < scale[2] and scale[2] <= scale[1] - scale[0])",
+        "and not (0 < scale[2] and scale[2] <= scale[1] - scale[0] + 1e-6)",
         "scale has a step that is more than 0 and fits between min and max.",
     )
     yield Rule(

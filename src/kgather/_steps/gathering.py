@@ -63,5 +63,5 @@ def _check_partition(groups: np.ndarray, least: np.ndarray) -> None:
     whole = groups.shape == least.shape and groups.min() >= 0
     too_small = int((np.bincount(groups)[groups] < least).sum()) if whole else len(least)
     if too_small:
-        msg = f"the groups do not hold: {too_small} of {len(least)} users are in none or in one that is too small."
+        msg = f"{too_small} of {len(least)} users are in no group, or in one that is too small."
         raise PromiseError(msg)

@@ -15,7 +15,7 @@ from kgather._settings.project import read
 from kgather._steps import compiling
 from kgather._steps.gathering import gather
 from kgather._steps.relations import BATCH_ROWS, columns, count
-from kgather.udfs.gathering.group_ids import random_group_ids, random_pseudonyms
+from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import model
 from kgather.udfs.ratings.matrix import RatingMatrix
 

@@ -1,4 +1,4 @@
-"""Whether group ids and pseudonyms look drawn at random, as kgather.udfs.gathering.group_ids draws them.
+"""Whether group ids and pseudonyms look drawn at random, as kgather.udfs.gathering._group_ids draws them.
 
 No test can prove randomness; these find ids that were counted, copied or built from parts. They hold for ids that are
 drawn: each rule flags a release of a million groups and ten million members wrongly once in 5,000 times at most (with

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import duckdb
 
-from kgather._errors import InputError
+from kgather._errors import InputError, quoted
 from kgather._release.release import Check
 from kgather._sql_text import identifier, literal
 from kgather._verify import connection, ratings
@@ -59,7 +59,7 @@ class _Columns:
     def chosen(self, asked: Sequence[str]) -> list[str]:
         unknown = [name for name in asked if name.lower() not in self._by_lower]
         if unknown:
-            msg = f"no column {', '.join(unknown)}. There are: {', '.join(self.names)}."
+            msg = f"there is no column {quoted(unknown)}. There are: {', '.join(self.names)}."
             raise InputError(msg)
         return [self._by_lower[name.lower()] for name in asked]
 

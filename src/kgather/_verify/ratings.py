@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from kgather._errors import InputError
+from kgather._errors import InputError, quoted
 from kgather._release.release import Check
 from kgather._sql_text import identifier, literal
 from kgather._verify.asked import Asked
@@ -113,7 +113,7 @@ def _sensitive_items(con: duckdb.DuckDBPyConnection, asked: Asked) -> list[int]:
     found = dict(con.sql(f"select distinct item, item_code from {_CODED} where item in ({wanted})").fetchall())
     unknown = [name for name in asked.sensitive_items if name not in found]
     if unknown and _one(con, f"select count(*) from {_CODED}"):
-        msg = f"nobody rated {', '.join(unknown)}, which --sensitive-items names."
+        msg = f"nobody rated {quoted(unknown)}, which --sensitive-items names. Name items as the ratings do."
         raise InputError(msg)
     return list(found.values())
 

@@ -95,7 +95,7 @@ Column = tuple[str, str, None, None, None, None, bool]
 def connect(policy: str | Path | Guard, principal: str | None = None) -> "Connection":
     """Open the guard of a policy file, or use one that is open.
 
-    principal: who asks; may be left out where the policy names one only. Raises OperationalError.
+    principal: who asks; may be left out if the policy names only one. Raises OperationalError.
     """
     try:
         guard = policy if isinstance(policy, Guard) else Guard.from_policy(policy)
@@ -185,20 +185,20 @@ class Cursor:
 
     @property
     def description(self) -> list[Column] | None:
-        """Name and type of each column; None before a statement, or where it has no rows."""
+        """Name and type of each column; None before a statement, or if it has no rows."""
         if self._table is None or not self._table.num_columns:
             return None
         return [(field.name, _type(field.type), None, None, None, None, True) for field in self._table.schema]
 
     @property
     def rowcount(self) -> int:
-        """How many rows the protected result has; -1 where there is none."""
+        """How many rows the protected result has; -1 if there is none."""
         return self._table.num_rows if self._table is not None and self._table.num_columns else -1
 
     def execute(self, sql: str, parameters: Parameters = ()) -> Self:
         """Ask a query. parameters: a sequence for ?, a mapping for $name.
 
-        Raises ProgrammingError where its text is refused, TooFew, or OperationalError.
+        Raises ProgrammingError if its text is refused, TooFew, or OperationalError.
         """
         self._open()
         self._table, self._rows = None, iter(())

@@ -1,6 +1,7 @@
 """HAVING chooses among groups that are shown: each covers k people at least."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -22,6 +23,22 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
 
 
+class _CountCompared(NamedTuple):
+    """A comparison of a count with a number."""
+
+    node: exp.Expr
+    word: str
+    number: float
+
+
+class _Sides(NamedTuple):
+    """A comparison of two expressions."""
+
+    word: str
+    left: exp.Expr
+    right: exp.Expr
+
+
 def having(query: Resolved) -> None:
     """Refuse HAVING that asks for groups of fewer than k, or for a threshold below k; and conditions on dimensions."""
     k = query.catalog.policy.k
@@ -31,13 +48,13 @@ def having(query: Resolved) -> None:
             continue
         for column in node.find_all(exp.Column):
             found = base_column(scope, column) if not _inside_aggregate(column) else None
-            if found is not None and found[1].role == "dimension":
-                reason = f"{found[1].name} is a dimension: it is a key of groups and no condition"
+            if found is not None and found.column.role == "dimension":
+                reason = f"{found.column.name} is a dimension: it is a key of groups and no condition"
                 raise refused(Rule.HAVING, reason, column, code=NOT_PERMITTED)
-        for comparison, word, number in _counts(scope, node.this, True):
-            if _below(word, number, k):
+        for compared in _counts(scope, node.this, True):
+            if _below(compared.word, compared.number, k):
                 told = f"Every group shown covers at least {k} people: HAVING may ask for more, not for fewer"
-                raise refused(Rule.HAVING, told, comparison, code=NOT_PERMITTED)
+                raise refused(Rule.HAVING, told, compared.node, code=NOT_PERMITTED)
 
 
 def _below(word: str, number: float, k: int) -> bool:
@@ -45,23 +62,23 @@ def _below(word: str, number: float, k: int) -> bool:
     return number < {">=": k, ">": k - 1, "<": k + 1e-9, "<=": k, "=": k, "<>": k}[word]
 
 
-def _counts(scope: Scope, node: exp.Expr, holds: bool) -> Iterator[tuple[exp.Expr, str, float]]:
+def _counts(scope: Scope, node: exp.Expr, holds: bool) -> Iterator[_CountCompared]:
     """Every comparison of a count with a number; holds: whether it is meant so or negated."""
     if isinstance(node, exp.Not):
         yield from _counts(scope, node.this, not holds)
         return
-    compared: list[tuple[str, exp.Expr, exp.Expr]] = []
+    compared: list[_Sides] = []
     if type(node) in _WORDS:
         word = _WORDS[type(node)]
-        compared = [(word, node.this, node.expression), (_TURNED[word], node.expression, node.this)]
+        compared = [_Sides(word, node.this, node.expression), _Sides(_TURNED[word], node.expression, node.this)]
     elif isinstance(node, exp.Between):
-        compared = [(">=", node.this, node.args["low"]), ("<=", node.this, node.args["high"])]
+        compared = [_Sides(">=", node.this, node.args["low"]), _Sides("<=", node.this, node.args["high"])]
     elif isinstance(node, exp.In):
-        compared = [("=", node.this, value) for value in node.expressions]
-    for word, count, number in compared:
-        found = constant(number)
-        if _is_count(scope, count) and found is not None and isinstance(found.value, int | float):
-            yield node, word if holds else _NEGATED[word], float(found.value)
+        compared = [_Sides("=", node.this, value) for value in node.expressions]
+    for word, left, right in compared:
+        found = constant(right)
+        if _is_count(scope, left) and found is not None and isinstance(found.value, int | float):
+            yield _CountCompared(node, word if holds else _NEGATED[word], float(found.value))
     for child in node.iter_expressions():
         yield from _counts(scope, child, holds)
 

@@ -13,7 +13,7 @@ def hidden(query: Resolved) -> None:
             if id(node) not in scope.names:
                 continue
             found = base_column(scope, node)
-            if found is not None and found[1].role == "hidden":
+            if found is not None and found.column.role == "hidden":
                 table, column = found
                 raise refused(
                     Rule.HIDDEN,

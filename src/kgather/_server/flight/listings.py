@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from kgather import __version__
 from kgather._guard.catalog import Catalog, TableInfo
 from kgather._guard.plan import Kind
 from kgather._server.flight.wire import GetCatalogs, GetDbSchemas, GetSqlInfo, GetTables, GetTableTypes
+from kgather._version import __version__
 
 CATALOG, SCHEMA, TABLE_TYPE = "kgather", "main", "TABLE"
 

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -19,6 +18,7 @@ from kgather._guard.catalog import Catalog, TableInfo
 from kgather._guard.plan import Kind
 from kgather._guard.policy import fold
 from kgather._server.postgres import types
+from kgather._server.postgres.catalog_lists import DEFINITIONS
 from kgather._server.postgres.catalog_sql import Question, read
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
 from kgather._server.postgres.result import Column, Result
@@ -82,12 +82,6 @@ _TYPES = """
 """Number, name, length, category, number of the array type, alignment."""
 _PREFERRED = {"bool", "text", "oid", "float8", "timestamptz", "interval"}
 
-_MADE = "".join(
-    Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("catalog_tables.sql", "catalog_functions.sql")
-)
-"""Read when the module is: later the server may not be allowed to."""
-
 _TOLD = "This question about the catalog is not answered here."
 _SECONDS = 5.0
 _ROWS = 50_000
@@ -113,7 +107,7 @@ class ShadowCatalog:
         self._con = duckdb.connect(
             config={"python_enable_replacements": False, "threads": 1, "memory_limit": _MEMORY, "temp_directory": ""}
         )
-        self._con.execute(_MADE)
+        self._con.execute(DEFINITIONS)
         self._known = frozenset(
             (schema, table)
             for schema, table in self._con.execute("select schema_name, table_name from duckdb_tables()").fetchall()

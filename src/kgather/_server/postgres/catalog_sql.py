@@ -13,9 +13,23 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from kgather._server.postgres.catalog_lists import (
+    CHARS,
+    FROM_NAME,
+    HARMLESS,
+    LABELS,
+    MACROS,
+    SAME_IN_DUCKDB,
+    SESSION,
+    SHOWN,
+    TO_NAME,
+    TYPES,
+    VALUES,
+    VALUES_OF_CALLS,
+)
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
 from kgather._server.postgres.parameters import begins_a_query, bind, casts
-from kgather._server.postgres.session_settings import VERSION, Settings
+from kgather._server.postgres.session_settings import Settings
 
 _POSTGRES = Dialect.get_or_raise("postgres")
 _SCHEMAS = {"pg_catalog": "kg_pg", "information_schema": "kg_info"}
@@ -26,118 +40,13 @@ _DEEPEST = 200
 _TOLD = "This question about the catalog is not answered here."
 _APART = "Ask about the catalog and about data in statements of their own."
 
-_SESSION = {
-    "current_schema",
-    "current_schemas",
-    "current_database",
-    "current_catalog",
-    "current_user",
-    "session_user",
-    "current_role",
-    "current_setting",
-    "set_config",
-    "version",
-}
 _ABOUT = re.compile(
     r"\b(?:_?pg_\w|inet_(?:server|client)_|has_\w+_privilege\b|txid_current\b|(?:information_schema|obj_description|"
     r"col_description|format_type|to_reg\w+|reg(?:class|type|proc|namespace|role|oper|config)\w*|"
-    rf"{'|'.join(sorted(_SESSION))})\b)",
+    rf"{'|'.join(sorted(SESSION))})\b)",
     re.IGNORECASE,
 )
 """What a statement has to hold to be worth parsing: most are not about the catalog."""
-
-_RENAMED = {
-    "name": (TokenType.TEXT, "TEXT"),
-    "cstring": (TokenType.TEXT, "TEXT"),
-    "oid": (TokenType.BIGINT, "BIGINT"),
-    "xid": (TokenType.BIGINT, "BIGINT"),
-    "int2vector": (TokenType.TEXT, "TEXT"),
-    "oidvector": (TokenType.TEXT, "TEXT"),
-    "char": (TokenType.TEXT, "TEXT"),
-}
-"""Types that only PostgreSQL has."""
-
-_FROM_NAME = {
-    "REGCLASS": "kg_regclass",
-    "REGTYPE": "kg_regtype",
-    "REGNAMESPACE": "kg_regnamespace",
-}
-_TO_NAME = {
-    "REGCLASS": "kg_class_name",
-    "REGTYPE": "format_type",
-    "REGNAMESPACE": "kg_namespace_name",
-    "REGROLE": "pg_get_userbyid",
-}
-
-MACROS = frozenset(
-    name
-    for name in re.findall(
-        r"\w+",
-        """
-        pg_get_userbyid pg_encoding_to_char pg_char_to_encoding pg_table_is_visible pg_type_is_visible
-        pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_collation_is_visible
-        pg_conversion_is_visible pg_statistics_obj_is_visible pg_is_other_temp_schema pg_my_temp_schema
-        pg_is_in_recovery pg_is_wal_replay_paused pg_relation_is_publishable pg_relation_is_updatable
-        pg_column_is_updatable pg_backend_pid pg_postmaster_start_time pg_conf_load_time txid_current
-        pg_advisory_unlock_all pg_get_expr pg_get_viewdef pg_get_ruledef pg_get_triggerdef pg_get_constraintdef
-        pg_get_indexdef pg_get_partkeydef pg_get_partition_constraintdef pg_get_functiondef pg_get_function_result
-        pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_sqlbody
-        pg_get_statisticsobjdef_columns pg_get_serial_sequence pg_get_keywords pg_tablespace_location pg_relation_size
-        pg_table_size pg_indexes_size pg_total_relation_size pg_database_size pg_tablespace_size pg_size_pretty
-        pg_indexam_has_property pg_index_column_has_property pg_index_has_property obj_description shobj_description
-        col_description has_table_privilege has_any_column_privilege has_column_privilege has_schema_privilege
-        has_database_privilege has_sequence_privilege has_function_privilege has_tablespace_privilege
-        has_type_privilege pg_has_role to_regclass to_regtype quote_ident quote_literal array_upper array_lower
-        array_ndims cardinality array_remove _pg_expandarray _pg_char_max_length _pg_numeric_precision
-        _pg_numeric_scale _pg_truetypid _pg_truetypmod inet_server_addr inet_server_port inet_client_addr
-        inet_client_port format_type getdatabaseencoding
-        """,
-    )
-)
-"""Functions that catalog_functions.sql makes."""
-
-_PLAIN = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        And Or Not Case If Coalesce Cast TryCast Collate Count Min Max Sum Avg ArrayAgg GroupConcat LogicalAnd LogicalOr
-        Array ArrayToString ArrayContains ArraySize Unnest ExplodingGenerateSeries GenerateSeries Concat ConcatWs Upper
-        Lower Length Trim Substring Left Right Replace StrPosition SplitPart RegexpLike RegexpILike RegexpReplace Nullif
-        Greatest Least Abs RowNumber Rank DenseRank Lag Lead Any All Exists Xor Mod ArrayLength Initcap Ascii Chr
-        FirstValue LastValue Explode StringToArray ArrayConcat ArrayAppend Lpad Rpad BitwiseAndAgg Pad ToChar
-        """,
-    )
-)
-"""Functions of SQL that are harmless, as sqlglot names them."""
-
-_SAME = frozenset(
-    {
-        "all",
-        "printf",
-        "json_object",
-        "generate_subscripts",
-        "unnest",
-        "string_agg",
-        "array_agg",
-        "bool_or",
-        "bool_and",
-        "every",
-        "position",
-    }
-)
-
-CHARS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        aggkind amtype attalign attcompression attgenerated attidentity attstorage castcontext castmethod collprovider
-        confdeltype confmatchtype confupdtype contype deptype ev_enabled ev_type oprkind partstrat polcmd prokind
-        proparallel provolatile relkind relpersistence relreplident tgenabled typalign typcategory typdelim typstorage
-        typtype kind elemdelim
-        """,
-    )
-)
-"""Columns of the type "char", and what asyncpg calls two of them: it tells types apart by bytes, not by text."""
 
 
 @dataclass(frozen=True)
@@ -229,11 +138,11 @@ def _plainer(tokens: list[Token]) -> list[Token]:
         elif (
             found
             and found[-1].token_type in (TokenType.DCOLON, TokenType.ALIAS)
-            and word in _RENAMED
+            and word in TYPES
             and (found[-1].token_type == TokenType.DCOLON or types[:1] == [TokenType.R_PAREN])
         ):
-            kind, name = _RENAMED[word]
-            found.append(Token(kind, name, token.line, token.col, token.start, token.end))
+            kind = TYPES[word]
+            found.append(Token(kind, kind.name, token.line, token.col, token.start, token.end))
             at += 1
         elif (
             found
@@ -293,7 +202,7 @@ def _asks_of_session(tree: exp.Expr) -> bool:
             return True
         if isinstance(node, exp.Cast) and isinstance(node.to, exp.ObjectIdentifier):
             return True
-        if isinstance(node, exp.Anonymous) and (node.name.lower() in MACROS or node.name.lower() in _SESSION):
+        if isinstance(node, exp.Anonymous) and (node.name.lower() in MACROS or node.name.lower() in SESSION):
             return True
     return False
 
@@ -307,24 +216,11 @@ def _place(table: exp.Table, known: frozenset[tuple[str, str]]) -> None:
         return  # made in the statement
     if (place, name) not in known:
         raise PgError(NOT_SUPPORTED, _TOLD)
-    shown = _SHOWN.get(name, name)
+    shown = SHOWN.get(name, name)
     if not table.alias:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
     table.set("this", exp.to_identifier(shown, quoted=True))
     table.set("db", exp.to_identifier(place))
-
-
-_SHOWN = {
-    "pg_database": "pg_database_shown",
-    "pg_roles": "pg_roles_shown",
-    "pg_user": "pg_user_shown",
-    "schemata": "schemata_shown",
-    "tables": "tables_shown",
-    "columns": "columns_shown",
-    "information_schema_catalog_name": "catalog_name_shown",
-    "enabled_roles": "enabled_roles_shown",
-}
-"""Relations that look different to each session."""
 
 
 # Columns
@@ -359,32 +255,7 @@ def _label(node: exp.Expr) -> str:
         return _label(node.this.expressions[0])
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
-    return next((name for kind, name in _NAMED.items() if isinstance(node, kind)), "?column?")
-
-
-_NAMED: dict[type[exp.Expr], str] = {
-    exp.CurrentSchemas: "current_schemas",
-    exp.CurrentSchema: "current_schema",
-    exp.CurrentVersion: "version",
-    exp.CurrentDatabase: "current_database",
-    exp.CurrentCatalog: "current_catalog",
-    exp.CurrentUser: "current_user",
-    exp.SessionUser: "session_user",
-    exp.CurrentRole: "current_role",
-    exp.Case: "case",
-    exp.Coalesce: "coalesce",
-    exp.Array: "array",
-    exp.Count: "count",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Sum: "sum",
-    exp.ArrayAgg: "array_agg",
-    exp.GroupConcat: "string_agg",
-    exp.ArrayToString: "array_to_string",
-    exp.Exists: "exists",
-    exp.RowNumber: "row_number",
-    exp.Boolean: "bool",
-}
+    return next((name for kind, name in LABELS.items() if isinstance(node, kind)), "?column?")
 
 
 def _configured(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
@@ -418,7 +289,7 @@ def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
     """What a node becomes, None where it stays. Raises PgError for a function that is in no list."""
     if isinstance(node, exp.Cast) and isinstance(node.to, exp.ObjectIdentifier):
         return _regged(node)
-    for kind, text in _CALLS.items():
+    for kind, text in VALUES.items():
         if isinstance(node, kind):
             return _parsed(text)
     if isinstance(node, exp.Any | exp.All):
@@ -435,31 +306,9 @@ def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
         return exp.Literal.number(0)
     if isinstance(node, exp.Anonymous):
         return _called(node, settings)
-    if isinstance(node, exp.Func) and type(node).__name__ not in _PLAIN:
+    if isinstance(node, exp.Func) and type(node).__name__ not in HARMLESS:
         raise PgError(NOT_SUPPORTED, _TOLD)
     return None
-
-
-_CALLS: dict[type[exp.Expr], str] = {
-    exp.CurrentSchemas: "['pg_catalog', 'main']",
-    exp.CurrentSchema: "'main'",
-    exp.CurrentVersion: f"'PostgreSQL {VERSION}'",
-    exp.CurrentDatabase: "kg_database()",
-    exp.CurrentCatalog: "kg_database()",
-    exp.CurrentUser: "kg_user()",
-    exp.SessionUser: "kg_user()",
-    exp.CurrentRole: "kg_user()",
-}
-_NAMED_CALLS: dict[str, str] = {
-    "version": _CALLS[exp.CurrentVersion],
-    "current_schemas": _CALLS[exp.CurrentSchemas],
-    "current_schema": _CALLS[exp.CurrentSchema],
-    "current_database": _CALLS[exp.CurrentDatabase],
-    "current_catalog": _CALLS[exp.CurrentCatalog],
-    "current_user": _CALLS[exp.CurrentUser],
-    "session_user": _CALLS[exp.SessionUser],
-    "current_role": _CALLS[exp.CurrentRole],
-}
 
 
 def _called(node: exp.Anonymous, settings: Settings) -> exp.Expr | None:
@@ -481,9 +330,9 @@ def _called(node: exp.Anonymous, settings: Settings) -> exp.Expr | None:
         return exp.Anonymous(this="ALL", expressions=[listed]) if listed is not None else None
     if name in ("json_build_object", "jsonb_build_object"):
         return exp.Anonymous(this="json_object", expressions=[each.copy() for each in node.expressions])
-    if name in _NAMED_CALLS:
-        return _parsed(_NAMED_CALLS[name])
-    if name not in MACROS and name not in _SAME:
+    if name in VALUES_OF_CALLS:
+        return _parsed(VALUES_OF_CALLS[name])
+    if name not in MACROS and name not in SAME_IN_DUCKDB:
         raise PgError(NOT_SUPPORTED, _TOLD)
     return None
 
@@ -517,9 +366,9 @@ def _regged(node: exp.Cast) -> exp.Expr:
     while isinstance(inner, exp.Cast) and not isinstance(inner.to, exp.ObjectIdentifier):
         inner = inner.this.unnest()
     if _is_name(inner):
-        function = _FROM_NAME.get(kind)
+        function = FROM_NAME.get(kind)
         return exp.func(function, inner.copy()) if function else inner.copy()
-    function = _TO_NAME.get(kind)
+    function = TO_NAME.get(kind)
     if function is None:
         return exp.cast(node.this.copy(), "text")
     number = exp.cast(node.this.copy(), "bigint")

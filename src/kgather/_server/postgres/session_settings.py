@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from kgather import __version__
 from kgather._server.postgres.errors import NOT_SUPPORTED, UNKNOWN_SETTING, WRONG_VALUE, PgError
+from kgather._version import __version__
 
 VERSION = f"15.0 (kgather {__version__})"
 """What clients take the server for: they choose their questions about the catalog by it."""

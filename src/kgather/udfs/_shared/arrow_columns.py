@@ -32,7 +32,7 @@ def vectors(column: pa.Array, name: str) -> np.ndarray:
     kind = column.type
     fixed = pa.types.is_fixed_size_list(kind)
     if not (fixed or pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-        msg = f"the column '{name}' must hold lists of numbers; it is {kind}"
+        msg = f"the column '{name}' must hold lists of numbers; it is {kind}."
         raise InputError(msg)
     _refuse_nulls(column, name)
     count = len(column)
@@ -44,7 +44,7 @@ def vectors(column: pa.Array, name: str) -> np.ndarray:
         lengths = np.diff(offsets)
         width = int(lengths[0])
         if (lengths != width).any():
-            msg = f"the lists in the column '{name}' differ in length"
+            msg = f"the lists in the column '{name}' differ in length."
             raise InputError(msg)
     return numbers(column.flatten(), name).reshape(count, width)
 
@@ -53,7 +53,7 @@ def lists(rows: np.ndarray) -> pa.ListArray:
     """The rows of a float32[n, d] as an Arrow array list<float32>. Raises InputError beyond 2^31 numbers."""
     count, width = rows.shape
     if count * width >= 1 << 31:
-        msg = f"{count} vectors of {width} numbers are too many for one Arrow column"
+        msg = f"{count} vectors of {width} numbers are too many for one Arrow column."
         raise InputError(msg)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(width))
     return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(rows).reshape(-1), pa.float32()))
@@ -65,14 +65,14 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _refuse_nulls(column: pa.Array, name: str) -> None:
     if column.null_count:
-        msg = f"{column.null_count} values of the column '{name}' are null"
+        msg = f"{column.null_count} values of the column '{name}' are null."
         raise InputError(msg)
 
 
 def _cast(column: pa.Array, name: str, kind: pa.DataType, fits: bool) -> np.ndarray:
     _refuse_nulls(column, name)
     if not fits:
-        msg = f"the column '{name}' must be {kind}; it is {column.type}"
+        msg = f"the column '{name}' must be {kind}; it is {column.type}."
         raise InputError(msg)
     # a float64 may lose digits, a code may not
     cast = column.cast(kind, safe=not pa.types.is_floating(kind))

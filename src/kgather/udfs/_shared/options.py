@@ -19,7 +19,7 @@ def make_options(kind: type[Options], given: Mapping[str, Any], owner: str) -> O
     for name in given:
         if name not in allowed:
             told = f"its options are: {', '.join(allowed)}" if allowed else "it has none"
-            msg = f"{owner} has no option '{name}'; {told}"
+            msg = f"{owner} has no option '{name}'; {told}."
             raise InputError(msg)
     return kind(**given)
 
@@ -28,12 +28,12 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     """The value as int if it is a whole number in low..high (both included); raises InputError otherwise."""
     # numpy's integers are welcome, booleans are not meant as numbers
     if isinstance(value, bool) or not hasattr(value, "__index__") or getattr(value, "ndim", 0) != 0:
-        msg = f"{name} must be a whole number, not {value!r}"
+        msg = f"{name} must be a whole number, not {value!r}."
         raise InputError(msg)
     number = int(value.__index__())
     if number < low or (high is not None and number > high):
         bound = f"at least {low}" if high is None else f"between {low} and {high}"
-        msg = f"{name} must be {bound}, not {number}"
+        msg = f"{name} must be {bound}, not {number}."
         raise InputError(msg)
     return number
 
@@ -52,13 +52,13 @@ def real(name: str, value: object, low: float, high: float = float("inf"), *, ab
     except (TypeError, ValueError):
         number = float("nan")
     if isinstance(value, (bool, str)) or number != number or abs(number) == float("inf"):
-        msg = f"{name} must be a finite number, not {value!r}"
+        msg = f"{name} must be a finite number, not {value!r}."
         raise InputError(msg)
     if number < low or number > high or (above and number == low):
         bound = f"more than {low:g}" if above else f"at least {low:g}"
         if high != float("inf"):
             bound += f" and at most {high:g}"
-        msg = f"{name} must be {bound}, not {number:g}"
+        msg = f"{name} must be {bound}, not {number:g}."
         raise InputError(msg)
     return number
 
@@ -66,6 +66,6 @@ def real(name: str, value: object, low: float, high: float = float("inf"), *, ab
 def flag(name: str, value: object) -> bool:
     """The value if it is True or False; raises InputError otherwise."""
     if not isinstance(value, bool):
-        msg = f"{name} must be true or false, not {value!r}"
+        msg = f"{name} must be true or false, not {value!r}."
         raise InputError(msg)
     return value

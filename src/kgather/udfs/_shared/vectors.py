@@ -18,17 +18,17 @@ def checked_vectors(vectors: np.ndarray, k: object, dtype: type[np.floating] = n
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or vectors.shape[1] == 0 or vectors.dtype.kind not in "fiu":
         shape = "x".join(str(side) for side in vectors.shape)
-        msg = f"the vectors must be numbers in rows of at least one column, not {vectors.dtype} {shape}"
+        msg = f"the vectors must be numbers in rows of at least one column, not {vectors.dtype} {shape}."
         raise InputError(msg)
     n = len(vectors)
     if n < least:
-        msg = f"{n} users are too few for groups of at least {least}"
+        msg = f"{n} users are too few for groups of at least {least}."
         raise InputError(msg)
     with np.errstate(over="ignore"):  # too large for the type becomes infinite and is counted below
         rows = np.array(vectors, dtype=dtype, order="C")
     bad = _count_bad_rows(rows)
     if bad:
-        msg = f"{bad} of {n} preference vectors hold a value that is not a finite number"
+        msg = f"{bad} of {n} preference vectors hold a value that is not a finite number."
         raise InputError(msg)
     return rows, least
 

@@ -20,7 +20,7 @@ from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.diversity.item_diversity import number_of_sets
-from kgather.udfs.ratings.equal_rows import equal_rows
+from kgather.udfs.ratings._equal_rows import equal_rows
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _MAX_M = 3
@@ -98,7 +98,7 @@ class _Sets:
         if count > self.max_sets:
             msg = (
                 f"there are {count} sets of {size} items to look at, more than {self.max_sets}: choose a smaller m, "
-                f"fewer items or users, or a higher limit"
+                f"fewer items or users, or a higher limit."
             )
             raise InputError(msg)
         found: list[tuple[int, int]] = []

@@ -93,7 +93,7 @@ def least_deviation(
     sensitive = np.asarray(sensitive)
     if sensitive.ndim != 2 or len(sensitive) != matrix.n_users:
         shape = "x".join(str(side) for side in sensitive.shape)
-        msg = f"the sensitive values must be one row for each of {matrix.n_users} users, not {shape}"
+        msg = f"the sensitive values must be one row for each of {matrix.n_users} users, not {shape}."
         raise InputError(msg)
     least_diversity(np.zeros(matrix.n_users, dtype=np.int32), sensitive, kind="deviation")  # refuses what it cannot use
     found = _Near(matrix, epsilon, r, threads)
@@ -116,7 +116,7 @@ class _Near:
         self.threads = whole("threads", threads, 1)
         low, high, finite = _reach(matrix.values)
         if not finite:
-            msg = "some ratings are not finite numbers"
+            msg = "some ratings are not finite numbers."
             raise InputError(msg)
         self.limit = self.epsilon + _ROUNDING * max(abs(low), abs(high))
         self.all_values_near = high - low <= self.limit

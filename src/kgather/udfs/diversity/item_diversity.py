@@ -63,10 +63,10 @@ def added_cells(
     least = whole("l", l, 1)
     max_sets = whole("max_sets", max_sets, 1)
     if least > n_groups:
-        msg = f"l = {least} groups shall show every item, but there are only {n_groups}: choose a smaller l or k"
+        msg = f"l = {least} groups shall show every item, but there are only {n_groups}: choose a smaller l or k."
         raise InputError(msg)
     if not isinstance(random, np.random.Generator):
-        msg = f"random must be a generator of numpy, not {type(random).__name__}"
+        msg = f"random must be a generator of numpy, not {type(random).__name__}."
         raise InputError(msg)
     wanted = _wanted(items, matrix)
     groups, codes = _checked(cells, n_groups, matrix)
@@ -120,7 +120,7 @@ def _wanted(items: np.ndarray | None, matrix: RatingMatrix) -> np.ndarray:
     wanted = np.asarray(items)
     if wanted.dtype != np.bool_ or wanted.shape != (matrix.n_items,):
         shape = "x".join(str(side) for side in wanted.shape)
-        msg = f"items must say true or false for each of {matrix.n_items} items, not {wanted.dtype} {shape}"
+        msg = f"items must say true or false for each of {matrix.n_items} items, not {wanted.dtype} {shape}."
         raise InputError(msg)
     return np.array(wanted)
 
@@ -131,14 +131,14 @@ def _checked(cells: Cells, n_groups: int, matrix: RatingMatrix) -> Cells:
     for name, given, limit in zip(("group", "item"), cells, (n_groups, matrix.n_items), strict=True):
         codes = np.asarray(given)
         if codes.ndim != 1 or (codes.dtype.kind not in "iu" and len(codes)):
-            msg = f"the {name} codes of the cells must be a list of whole numbers"
+            msg = f"the {name} codes of the cells must be a list of whole numbers."
             raise InputError(msg)
         if len(codes) and (codes.min() < 0 or codes.max() >= limit):
-            msg = f"the {name} codes of the cells must be within 0..{limit - 1}; they are {codes.min()}..{codes.max()}"
+            msg = f"the {name} codes of the cells must be within 0..{limit - 1}; they are {codes.min()}..{codes.max()}."
             raise InputError(msg)
         checked.append(np.array(codes, dtype=np.int32))
     if len(checked[0]) != len(checked[1]):
-        msg = f"the cells need one item for each group: there are {len(checked[0])} and {len(checked[1])}"
+        msg = f"the cells need one item for each group: there are {len(checked[0])} and {len(checked[1])}."
         raise InputError(msg)
     return checked[0], checked[1]
 
@@ -156,7 +156,7 @@ def _refuse_too_many(matrix: RatingMatrix, wanted: np.ndarray, b: int, max_sets:
     if sets > max_sets:
         msg = (
             f"(b, l)-diversity with b = {b} would have to look at {sets} sets of items, more than {max_sets}: "
-            f"choose a smaller b, fewer items (the top N), or a higher limit"
+            f"choose a smaller b, fewer items (the top N), or a higher limit."
         )
         raise InputError(msg)
 

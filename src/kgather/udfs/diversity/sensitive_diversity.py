@@ -77,7 +77,7 @@ def merge_until_diverse(
     rows, _ = checked_vectors(vectors, 1)
     group = _checked_groups(groups, n)
     if len(rows) != n:
-        msg = f"there are {len(rows)} preference vectors for {n} users with sensitive values"
+        msg = f"there are {len(rows)} preference vectors for {n} users with sensitive values."
         raise InputError(msg)
     if s == 0:
         return group
@@ -171,22 +171,22 @@ def check_reachable(
     sensitive = _checked_sensitive(sensitive, kind)
     least = _checked_least(kind, l)
     if names is not None and len(names) != sensitive.shape[1]:
-        msg = f"there are {len(names)} names for {sensitive.shape[1]} sensitive attributes"
+        msg = f"there are {len(names)} names for {sensitive.shape[1]} sensitive attributes."
         raise InputError(msg)
     most = least_diversity(np.zeros(len(sensitive), dtype=np.int32), sensitive, kind=kind, c=c)
     for a, reached in enumerate(most):
         if reached < least:
             called = f"{a + 1}" if names is None else f"{a + 1} ('{names[a]}')"
             largest = _rounded_down(float(reached))
-            msg = (
+            told = (
                 f"l = {least:g} is too much for sensitive attribute {called}: the {_NOUNS[kind]} of all users "
                 f"together allows l = {largest:g} at most"
             )
             if kind == "recursive":
-                msg += f" with c = {c:g}; choose a smaller l or a larger c"
+                told += f" with c = {c:g}; choose a smaller l or a larger c"
             elif largest <= 1 and kind != "deviation":
-                msg += "; leave the attribute out"
-            raise InputError(msg)
+                told += "; leave the attribute out"
+            raise InputError(f"{told}.")
     return least
 
 
@@ -200,7 +200,7 @@ _NOUNS = {
 
 def _checked_kind(kind: str) -> None:
     if kind not in KINDS:
-        msg = f"there is no diversity '{kind}'; there are: {', '.join(KINDS)}"
+        msg = f"there is no diversity '{kind}'; there are: {', '.join(KINDS)}."
         raise InputError(msg)
 
 
@@ -215,11 +215,11 @@ def _checked_factor(kind: str, c: float | None) -> float:
     _checked_kind(kind)
     if kind == "recursive":
         if c is None:
-            msg = "recursive diversity needs c: the most frequent value occurs less than c times as often as the rest"
+            msg = "recursive diversity needs c: the most frequent value occurs less than c times as often as the rest."
             raise InputError(msg)
         return real("c", c, 0, above=True)
     if c is not None:
-        msg = f"c belongs to recursive diversity, {kind} diversity has none"
+        msg = f"c belongs to recursive diversity, {kind} diversity has none."
         raise InputError(msg)
     return 0.0
 
@@ -229,14 +229,14 @@ def _checked_sensitive(sensitive: np.ndarray, kind: str) -> np.ndarray:
     sensitive = np.asarray(sensitive)
     if sensitive.ndim != 2 or sensitive.dtype.kind not in "fiu" or len(sensitive) == 0:
         shape = "x".join(str(side) for side in sensitive.shape)
-        msg = f"the sensitive attributes must be numbers, one row a user, not {sensitive.dtype} {shape}"
+        msg = f"the sensitive attributes must be numbers, one row a user, not {sensitive.dtype} {shape}."
         raise InputError(msg)
     sensitive = sensitive.astype(np.float64)
     if np.isinf(sensitive).any():
-        msg = "some sensitive values are infinite: they must be numbers or null"
+        msg = "some sensitive values are infinite: they must be numbers or null."
         raise InputError(msg)
     if kind == "deviation" and (np.abs(sensitive) > _LARGEST).any():
-        msg = f"some sensitive values are larger than {_LARGEST:g}: their standard deviation cannot be told"
+        msg = f"some sensitive values are larger than {_LARGEST:g}: their standard deviation cannot be told."
         raise InputError(msg)
     return sensitive
 
@@ -245,7 +245,7 @@ def _checked_groups(groups: np.ndarray, n: int) -> np.ndarray:
     """The groups as int32, numbered 0..g-1 in the order of their numbers."""
     groups = np.asarray(groups)
     if groups.shape != (n,) or not np.issubdtype(groups.dtype, np.integer):
-        msg = f"groups must be one whole number for each of {n} users"
+        msg = f"groups must be one whole number for each of {n} users."
         raise InputError(msg)
     return np.unique(groups, return_inverse=True)[1].astype(np.int32)
 

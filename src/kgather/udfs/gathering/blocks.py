@@ -75,11 +75,11 @@ def _coded(groups: np.ndarray, size: int, k: int) -> tuple[np.ndarray, int]:
     """The groups of one block numbered from 0, and how many there are; they are checked."""
     groups = np.asarray(groups)
     if groups.shape != (size,) or groups.dtype.kind not in "iu":
-        msg = f"gather must return one whole number for each of its {size} rows, not {groups.dtype} {groups.shape}"
+        msg = f"gather must return one whole number for each of its {size} rows, not {groups.dtype} {groups.shape}."
         raise InputError(msg)
     _, code, members = np.unique(groups, return_inverse=True, return_counts=True)
     if members.min() < k:
-        msg = f"gather returned a group of {members.min()} users where {k} are needed"
+        msg = f"gather returned a group of {members.min()} users where {k} are needed."
         raise InputError(msg)
     return code.astype(np.int32), len(members)
 

@@ -58,7 +58,7 @@ def gather(vectors: np.ndarray, k: int, levels: np.ndarray, *, tries: int = 10, 
     wanted = checked_levels(levels, n)
     others = int(((wanted != 1) & (wanted != k)).sum())
     if others:
-        msg = f"{others} of {n} users have a level other than 1 and {k}; the method customized takes any levels"
+        msg = f"{others} of {n} users have a level other than 1 and {k}; the method customized takes any levels."
         raise InputError(msg)
     order = np.arange(n, dtype=np.int32)
     groups = np.empty(n, dtype=np.int32)

@@ -21,7 +21,7 @@ from kgather.udfs._shared.vectors import checked_vectors
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.gathering import bkg
 from kgather.udfs.gathering._epsilon_cliques import are_cliques, find_cliques
-from kgather.udfs.ratings.equal_rows import equal_rows
+from kgather.udfs.ratings._equal_rows import equal_rows
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _ROUNDING = 2.0**-23  # two ratings as float32 are wrong by at most this share of the larger one
@@ -81,10 +81,10 @@ def decompose(
     seed = seed_number(seed)
     threads = whole("threads", threads, 1)
     if len(rows) != matrix.n_users:
-        msg = f"there are {len(rows)} preference vectors for the ratings of {matrix.n_users} users"
+        msg = f"there are {len(rows)} preference vectors for the ratings of {matrix.n_users} users."
         raise InputError(msg)
     if not np.isfinite(matrix.values).all():
-        msg = "some ratings are not finite numbers"
+        msg = "some ratings are not finite numbers."
         raise InputError(msg)
     if epsilon >= max(rating_range, _reach(matrix)):
         groups = bkg.gather(rows, k, seed=seed)

@@ -98,7 +98,7 @@ def gather_brute_force(vectors: np.ndarray, k: int, *, leftovers: str = "nearest
 def _checked(vectors: np.ndarray, k: object, leftovers: object) -> tuple[np.ndarray, int]:
     """A copy of the vectors as float64[n, d], of a size whose squares can be compared, and k."""
     if leftovers not in LEFTOVERS:
-        msg = f"leftovers must be one of {', '.join(LEFTOVERS)}; it is {leftovers!r}"
+        msg = f"leftovers must be one of {', '.join(LEFTOVERS)}; it is {leftovers!r}."
         raise InputError(msg)
     rows, least = checked_vectors(vectors, k, np.float64)
     exponent = int(np.frexp(_largest(rows))[1])

@@ -19,12 +19,12 @@ def class_ranges(table: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.
     table = np.asarray(table, dtype=np.float64)
     groups = np.asarray(groups)
     if table.ndim != 2 or groups.shape != table.shape[:1] or not np.issubdtype(groups.dtype, np.integer):
-        msg = "the table must have one row a user, groups one whole number for each of its rows"
+        msg = "the table must have one row a user, groups one whole number for each of its rows."
         raise InputError(msg)
     order = np.argsort(groups, kind="stable")
     named, starts = np.unique(groups[order], return_index=True)
     if not np.array_equal(named, np.arange(len(named))) or len(named) == 0:
-        msg = "classes must be numbered 0, 1, 2 ... without a gap"
+        msg = "classes must be numbered 0, 1, 2 ... without a gap."
         raise InputError(msg)
     blank = np.logical_and.reduceat(np.isnan(table[order]), starts)
     rated = np.nan_to_num(table[order], nan=0.0)

@@ -45,14 +45,14 @@ def predict(
     rows, items = np.asarray(rows, dtype=np.int64), np.asarray(items, dtype=np.int64)
     counts = np.ones(matrix.n_users, dtype=np.int64) if weights is None else np.asarray(weights)
     if rows.ndim != 1 or rows.shape != items.shape:
-        msg = "rows and items must be lists of the same length"
+        msg = "rows and items must be lists of the same length."
         raise InputError(msg)
     for name, codes, size in (("row", rows, matrix.n_users), ("item", items, matrix.n_items)):
         if len(codes) and not 0 <= codes.min() <= codes.max() < size:
-            msg = f"the codes of a {name} are 0 to {size - 1}"
+            msg = f"the codes of a {name} are 0 to {size - 1}."
             raise InputError(msg)
     if counts.shape != (matrix.n_users,) or counts.dtype.kind not in "iu" or counts.min(initial=1) < 1:
-        msg = "the weights must be one whole number of at least 1 for each row"
+        msg = "the weights must be one whole number of at least 1 for each row."
         raise InputError(msg)
     counts = counts.astype(np.int64)
     means, norms, centred = _centre(matrix.indptr, matrix.values)

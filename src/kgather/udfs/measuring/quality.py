@@ -10,10 +10,10 @@ def _within(vectors: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.nda
     vectors = np.asarray(vectors)
     groups = np.asarray(groups)
     if vectors.ndim != 2 or groups.shape != vectors.shape[:1] or not np.issubdtype(groups.dtype, np.integer):
-        msg = "vectors must be a table with one row a user, groups one whole number for each of its rows"
+        msg = "vectors must be a table with one row a user, groups one whole number for each of its rows."
         raise InputError(msg)
     if len(groups) == 0:
-        msg = "there are no users to measure"
+        msg = "there are no users to measure."
         raise InputError(msg)
     _, code = np.unique(groups, return_inverse=True)
     size = np.bincount(code)

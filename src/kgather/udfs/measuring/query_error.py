@@ -36,10 +36,10 @@ def domain_of(table: np.ndarray) -> np.ndarray:
     table = np.asarray(table, dtype=np.float64)
     values = np.unique(table[~np.isnan(table)])
     if len(values) == 0:
-        msg = "there are no ratings to ask for"
+        msg = "there are no ratings to ask for."
         raise InputError(msg)
     if not np.isfinite(values).all():
-        msg = "the artifact table holds values that are not finite numbers"
+        msg = "the artifact table holds values that are not finite numbers."
         raise InputError(msg)
     return values if len(values) <= _MOST_VALUES else np.linspace(values[0], values[-1], _MOST_VALUES)
 
@@ -106,10 +106,10 @@ def query_errors(
     truth, shown = np.ascontiguousarray(truth, np.uint64), np.ascontiguousarray(shown, np.uint64)
     inferred = target if shown_target is None else shown_target
     if truth.ndim != 2 or shown.shape != truth.shape or len(target) != len(truth) or len(inferred) != len(truth):
-        msg = "truth and shown must be tables of the same shape, the target one number for each of their rows"
+        msg = "truth and shown must be tables of the same shape, the target one number for each of their rows."
         raise InputError(msg)
     if truth.size == 0:
-        msg = "there are no users or no artifacts to ask about"
+        msg = "there are no users or no artifacts to ask about."
         raise InputError(msg)
     attributes = whole("attributes", attributes, 1, truth.shape[1])
     queries = whole("queries", queries, 1)

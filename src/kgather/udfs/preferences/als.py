@@ -24,7 +24,7 @@ from kgather.udfs._shared.options import flag, real, whole
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.preferences._gram import LANES, add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
 from kgather.udfs.preferences.model import Preferences, Progress
-from kgather.udfs.ratings.held_out import choose_held_out, part_of
+from kgather.udfs.ratings._held_out import choose_held_out, part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _HELD_OUT_MOST = 500_000  # more do not make the error any clearer

@@ -32,7 +32,7 @@ def filled_ratings(matrix: RatingMatrix, *, fill: float | Preferences) -> np.nda
         if of != shape:
             msg = (
                 f"the preferences are of {of[0]} users and {of[1]} items, the ratings of {shape[0]} and {shape[1]}: "
-                "both must come from the same ratings"
+                "both must come from the same ratings."
             )
             raise InputError(msg)
         values = np.empty(shape)
@@ -41,7 +41,7 @@ def filled_ratings(matrix: RatingMatrix, *, fill: float | Preferences) -> np.nda
             for part in (fill.user_level, fill.user_factors, fill.item_level, fill.item_factors)
         )
         if not all(np.isfinite(part).all() for part in (users, user_factors, items, item_factors)):
-            msg = "the preferences hold values that are not finite numbers"
+            msg = "the preferences hold values that are not finite numbers."
             raise InputError(msg)
         _predict(users, user_factors, items, item_factors, values)
     else:

@@ -16,7 +16,7 @@ from kgather._errors import InputError
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs._shared.options import flag, real, whole
 from kgather.udfs.preferences.model import Preferences, Progress
-from kgather.udfs.ratings.held_out import choose_held_out, rows_of
+from kgather.udfs.ratings._held_out import choose_held_out, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _LEVEL_ROUNDS = 5
@@ -133,7 +133,7 @@ def learn_funk(
         if not (np.isfinite(p).all() and np.isfinite(q).all()):
             msg = (
                 f"Funk's SVD does not converge with a learning rate of {options.learning_rate:g} on these"
-                " ratings: take a smaller one"
+                " ratings: take a smaller one."
             )
             raise InputError(msg)
         _subtract_factor(learnt.users, learnt.items, p, q, learnt.left)

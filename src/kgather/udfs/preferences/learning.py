@@ -36,7 +36,7 @@ def learn(
     Raises InputError for an unknown solver or option, or an option out of its range.
     """
     if matrix.nnz == 0:
-        msg = "there are no ratings to learn from"
+        msg = "there are no ratings to learn from."
         raise InputError(msg)
     rank = whole("rank", rank, 1)
     threads = whole("threads", threads, 1)
@@ -47,12 +47,12 @@ def learn(
             real("the highest rating", scale[1], -np.inf),
         )
         if low >= high:
-            msg = f"the lowest rating of the scale, {low:g}, must be below the highest, {high:g}"
+            msg = f"the lowest rating of the scale, {low:g}, must be below the highest, {high:g}."
             raise InputError(msg)
         scale = (low, high)
     if solver == "als":
         return learn_als(matrix, rank, make_options(AlsOptions, options, "als"), seed, threads, scale, progress)
     if solver == "funk":
         return learn_funk(matrix, rank, make_options(FunkOptions, options, "funk"), seed, scale, progress)
-    msg = f"there is no solver '{solver}'; the solvers are: als, funk"
+    msg = f"there is no solver '{solver}'; the solvers are: als, funk."
     raise InputError(msg)

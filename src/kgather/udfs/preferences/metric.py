@@ -22,7 +22,7 @@ def comparison_vectors(preferences: Preferences, metric: str = "prediction") -> 
     if metric == "preference":
         return preferences.user_factors
     if metric != "prediction":
-        msg = f"there is no metric '{metric}'; the metrics are: prediction, preference"
+        msg = f"there is no metric '{metric}'; the metrics are: prediction, preference."
         raise InputError(msg)
     return _prediction_vectors(preferences.user_level, preferences.user_factors, preferences.item_factors)
 

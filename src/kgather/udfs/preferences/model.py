@@ -74,7 +74,7 @@ def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     """
     side, code, level, factor = _read(batches, {"side": texts, "code": codes, "level": numbers, "factor": vectors})
     if not np.isin(side, ("user", "item")).all():
-        msg = "the column 'side' of the preferences must be 'user' or 'item'"
+        msg = "the column 'side' of the preferences must be 'user' or 'item'."
         raise InputError(msg)
     parts: list[np.ndarray] = []
     for name in ("user", "item"):
@@ -89,7 +89,7 @@ def _order(code: np.ndarray, side: str) -> np.ndarray:
     count = len(code)
     order = np.argsort(code, kind="stable")
     if count == 0 or not np.array_equal(code[order], np.arange(count)):
-        msg = f"the preferences need each {side} once, with codes from 0 without a gap"
+        msg = f"the preferences need each {side} once, with codes from 0 without a gap."
         raise InputError(msg)
     return order
 
@@ -105,14 +105,14 @@ def _read(
             continue
         for name, read in readers.items():
             if name not in batch.schema.names:
-                msg = f"the preferences have no column '{name}'; they have: {', '.join(batch.schema.names)}"
+                msg = f"the preferences have no column '{name}'; they have: {', '.join(batch.schema.names)}."
                 raise InputError(msg)
             pieces[name].append(read(batch.column(name), name))
     if not all(pieces.values()):
-        msg = "there are no preferences"
+        msg = "there are no preferences."
         raise InputError(msg)
     for name, parts in pieces.items():
         if len({part.shape[1:] for part in parts}) > 1:
-            msg = f"the lists in the column '{name}' differ in length"
+            msg = f"the lists in the column '{name}' differ in length."
             raise InputError(msg)
     return [np.concatenate(parts) for parts in pieces.values()]

@@ -48,21 +48,21 @@ def checked_artifacts(table: np.ndarray, k: object, categorical: np.ndarray | No
     table = np.asarray(table)
     if table.ndim != 2 or table.shape[1] == 0 or table.dtype.kind not in "fiub":
         shape = "x".join(str(side) for side in table.shape)
-        msg = f"the artifact table must be numbers in rows of at least one column, not {table.dtype} {shape}"
+        msg = f"the artifact table must be numbers in rows of at least one column, not {table.dtype} {shape}."
         raise InputError(msg)
     n, a = table.shape
     if n < least:
-        msg = f"{n} users are too few for groups of at least {least}"
+        msg = f"{n} users are too few for groups of at least {least}."
         raise InputError(msg)
     columns = np.zeros(a, dtype=bool) if categorical is None else np.asarray(categorical)
     if columns.shape != (a,) or columns.dtype != bool:
-        msg = f"categorical must say true or false for each of the {a} columns of the artifact table"
+        msg = f"categorical must say true or false for each of the {a} columns of the artifact table."
         raise InputError(msg)
     limit = _LARGEST if table.dtype.kind == "f" else _LARGEST_WHOLE
     values = np.array(table, dtype=np.float64, order="C")
     bad = int((np.abs(values) > limit).any(axis=1).sum())
     if bad:
-        msg = f"{bad} of {n} rows of the artifact table hold a value that is infinite or beyond {limit:g}"
+        msg = f"{bad} of {n} rows of the artifact table hold a value that is infinite or beyond {limit:g}."
         raise InputError(msg)
     for j in np.flatnonzero(columns):
         values[:, j] = np.unique(values[:, j], return_inverse=True)[1]

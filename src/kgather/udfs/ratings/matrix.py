@@ -46,7 +46,7 @@ class RatingMatrix:
         were given, or no rating at all.
         """
         if n_users < 1 or n_items < 1:
-            msg = f"a rating matrix needs users and items, not {n_users} users and {n_items} items"
+            msg = f"a rating matrix needs users and items, not {n_users} users and {n_items} items."
             raise InputError(msg)
         read = _Collected(n_users, n_items) if counts is None else _Placed(n_users, n_items, counts)
         for batch in batches:
@@ -91,11 +91,11 @@ def _columns_of(batch: pa.RecordBatch) -> list[np.ndarray]:
         position = batch.schema.get_field_index(name)
         if position < 0:
             found = ", ".join(batch.schema.names)
-            msg = f"the ratings need one column '{name}'; they have: {found}"
+            msg = f"the ratings need one column '{name}'; they have: {found}."
             raise InputError(msg)
         column = batch.column(position)
         if column.null_count:
-            msg = f"{column.null_count} values of the column '{name}' are null"
+            msg = f"{column.null_count} values of the column '{name}' are null."
             raise InputError(msg)
         if column.type != kind:
             # a decimal or a wide integer may become the nearest double; a code must stay what it is
@@ -104,7 +104,7 @@ def _columns_of(batch: pa.RecordBatch) -> list[np.ndarray]:
                     raise pa.ArrowInvalid(column.type)
                 column = pc.cast(column, kind, safe=name != "rating")
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                msg = f"the column '{name}' must be {kind}; it is {column.type} with values that do not fit"
+                msg = f"the column '{name}' must be {kind}; it is {column.type} with values that do not fit."
                 raise InputError(msg) from None
         array = column.to_numpy(zero_copy_only=True)
         array.flags.writeable = False
@@ -183,7 +183,7 @@ class _Collected:
         indptr = np.zeros(self.n_users + 1, dtype=np.int64)
         np.cumsum(self.counts, out=indptr[1:])
         if indptr[-1] == 0:
-            msg = "there are no ratings"
+            msg = "there are no ratings."
             raise InputError(msg)
         items, values = self.items.take(), self.values.take()
         if self.users is not None:
@@ -214,11 +214,11 @@ class _Placed:
 
     def matrix(self) -> RatingMatrix:
         if len(self.items) == 0:
-            msg = "there are no ratings"
+            msg = "there are no ratings."
             raise InputError(msg)
         short = np.flatnonzero(self.place < self.indptr[1:])
         if len(short):
-            msg = f"user code {short[0]} has fewer ratings than were counted"
+            msg = f"user code {short[0]} has fewer ratings than were counted."
             raise InputError(msg)
         _put_in_order(self.indptr, self.items, self.values)
         return RatingMatrix(self.n_users, self.n_items, self.indptr, self.items, self.values)
@@ -229,12 +229,12 @@ def _refuse(
 ) -> None:
     """Say what a kernel found wrong (0: nothing) in row `at`."""
     if wrong == _TOO_MANY:
-        msg = f"user code {users[at]} has more ratings than were counted"
+        msg = f"user code {users[at]} has more ratings than were counted."
         raise InputError(msg)
     if wrong:
         kind, value = (("user code", users), ("item code", items), ("rating", ratings))[wrong - 1]
         limit = ("", f"0..{n_users - 1}", f"0..{n_items - 1}", "the finite numbers")[wrong]
-        msg = f"the {kind} {value[at]} is out of range: expected within {limit}"
+        msg = f"the {kind} {value[at]} is out of range: expected within {limit}."
         raise InputError(msg)
 
 
@@ -243,7 +243,7 @@ def _put_in_order(indptr: np.ndarray, items: np.ndarray, values: np.ndarray) -> 
     twice = _sort_rows(indptr, items, values)
     if twice >= 0:
         user = int(np.searchsorted(indptr, twice, side="right")) - 1
-        msg = f"user code {user} has rated item code {items[twice]} more than once"
+        msg = f"user code {user} has rated item code {items[twice]} more than once."
         raise InputError(msg)
 
 

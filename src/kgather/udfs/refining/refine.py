@@ -83,14 +83,14 @@ def _checked(
     n = len(rows)
     groups = np.asarray(groups)
     if groups.shape != (n,) or groups.dtype.kind not in "iu":
-        msg = f"groups must be one whole number for each of the {n} users, not {groups.dtype} {groups.shape}"
+        msg = f"groups must be one whole number for each of the {n} users, not {groups.dtype} {groups.shape}."
         raise InputError(msg)
     if np.ndim(least) == 0:
         levels = np.full(n, min(whole("least", least, 1), n + 1), dtype=np.int32)
     else:
         asked = np.asarray(least)
         if asked.shape != (n,) or asked.dtype.kind not in "iu" or asked.min() < 1:
-            msg = f"least must be a whole number of at least 1, or one for each of the {n} users"
+            msg = f"least must be a whole number of at least 1, or one for each of the {n} users."
             raise InputError(msg)
         levels = np.minimum(asked, n + 1).astype(np.int32)
     code = np.unique(groups, return_inverse=True)[1].reshape(n)
@@ -100,7 +100,7 @@ def _checked(
     if len(small):
         msg = (
             f"{len(small)} of {len(size)} groups have fewer users than some of them accept: one has "
-            f"{size[small[0]]} where {level[small[0]]} are asked for; gather them anew"
+            f"{size[small[0]]} where {level[small[0]]} are asked for; gather them anew."
         )
         raise InputError(msg)
     return rows, _renumbered(code, len(size)), levels

@@ -1,4 +1,6 @@
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
+{#- With --empty there is no input: what is built is to be looked at, not released. -#}
+{% set refuses = not flags.EMPTY %}
 {% set rows = "users" if kgather.has_rows_of_users() else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
 {% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
 {% set cells = ("least(items, " ~ chosen ~ ")" if chosen else "items") ~ " * " ~ rows %}
@@ -39,6 +41,7 @@ with counts as (
 )
 
 select
+  {% if refuses -%}
   case
     when read_rows = 0
       then error('kgather refuses the input: it has no ratings.')
@@ -69,7 +72,10 @@ select
       )
     {%- endif %}
     else read_rows
-  end as read_rows,
+  end
+  {%- else -%}
+  read_rows
+  {%- endif %} as read_rows,
   staged_rows,
   rejected_rows,
   users,

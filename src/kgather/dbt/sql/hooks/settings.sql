@@ -371,7 +371,7 @@
   {% if scale is not none and not scale[0] < scale[1] %}
     {% do problems.append('scale is [min, max] or [min, max, step] with min less than max.') %}
   {% endif %}
-  {% if scale is not none and scale | length == 3 and scale[0] < scale[1] and not (0 < scale[2] and scale[2] <= scale[1] - scale[0]) %}
+  {% if scale is not none and scale | length == 3 and scale[0] < scale[1] and not (0 < scale[2] and scale[2] <= scale[1] - scale[0] + 1e-6) %}
     {% do problems.append('scale has a step that is more than 0 and fits between min and max.') %}
   {% endif %}
   {% if (of_method.forms is not none and form not in of_method.forms) or (of_form.by_method and of_method.forms is none) %}

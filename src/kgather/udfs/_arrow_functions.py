@@ -275,7 +275,7 @@ def _coverage(cells: pa.StructArray | None, b: int, ratings: pa.StructArray | No
     if sets > max_sets:
         msg = (
             f"kg_item_coverage would have to look at {sets} sets of items, more than {max_sets}: choose a smaller "
-            "p_b, fewer items, or a higher p_max_sets"
+            "p_b, fewer items, or a higher p_max_sets."
         )
         raise InputError(msg)
     # cells of items that nobody rated are in no set

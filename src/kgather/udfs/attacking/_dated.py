@@ -6,7 +6,7 @@ A candidate's score is the sum, over the known items that it shows, of weight x 
 import numpy as np
 from numba import njit
 
-from kgather.udfs.attacking.scoring import DECAY, Behind, settle_scores
+from kgather.udfs.attacking._scoring import DECAY, Behind, settle_scores
 
 _DAYS = 30.0
 

@@ -8,7 +8,7 @@ by Euclidean distance.
 import numpy as np
 from numba import njit
 
-from kgather.udfs.attacking.scoring import BEST, GROUP, RIGHT, TIES, Behind, mean_gap, settle
+from kgather.udfs.attacking._scoring import BEST, GROUP, RIGHT, TIES, Behind, mean_gap, settle
 
 _ALIKE = 1e-9  # relative to the numbers that a distance is the difference of
 

@@ -7,7 +7,7 @@ what somebody has not rated costs nothing.
 import numpy as np
 from numba import njit
 
-from kgather.udfs.attacking.scoring import mean_gap
+from kgather.udfs.attacking._scoring import mean_gap
 
 GAPS, SQUARES, SHOWN, SHOWN_SQUARES, PRODUCTS = 0, 1, 2, 3, 4
 SUMS = 5

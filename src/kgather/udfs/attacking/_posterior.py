@@ -15,7 +15,7 @@ the target multiplies that by how likely it would be, were the target one of the
 import numpy as np
 from numba import njit
 
-from kgather.udfs.attacking.scoring import STANDS_OUT, Behind, settle
+from kgather.udfs.attacking._scoring import STANDS_OUT, Behind, settle
 
 _HAIR = 1e-4  # shown values are float32
 _ALIKE = 1e-9

@@ -1,0 +1,492 @@
+"""The public functions: the same way as the command line's, for Python.
+
+Arguments are named as the options of the command line, settings as the vars of docs/vars.md.
+"""
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from kgather._errors import InputError, KgatherError, StoppedError, quoted
+
+if TYPE_CHECKING:  # engines and kernels take seconds to load
+    import duckdb
+    import pyarrow as pa
+
+    from kgather._attacks.results import AttackReport
+    from kgather._loaders import LoadOptions
+    from kgather._release.release import Audit, Check
+
+FilePath: TypeAlias = str | PathLike[str]
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?![\w-])")
+
+
+class ArrowRows(Protocol):
+    """Rows that Arrow can read: a DuckDB relation, a pyarrow Table, a data frame of pandas or polars."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release: a folder that anyone may have.
+
+    `Release(folder)` opens one that is there already. Nothing is read before it is asked for.
+
+    Args:
+        folder: Where the release is.
+        work_database: The working database with the SECRET map from user to group, where `publish` was told to keep
+            it; None otherwise.
+
+    Raises:
+        InputError: The folder holds no release.
+    """
+
+    folder: Path
+    work_database: Path | None = None
+
+    def __post_init__(self) -> None:
+        from kgather._release.release import AUDIT
+
+        object.__setattr__(self, "folder", Path(self.folder))
+        if not (self.folder / AUDIT).is_file():
+            msg = f"{self.folder} is no release: {AUDIT} is missing."
+            raise InputError(msg)
+
+    @cached_property
+    def audit(self) -> "Audit":
+        """What the release says of itself: parameters, counts, checks, metrics, and what quick attackers got.
+
+        Raises InputError where audit.json cannot be read.
+        """
+        from kgather._release.reading import read_audit
+
+        return read_audit(self.folder)
+
+    def open(self) -> "duckdb.DuckDBPyConnection":
+        """Connect to release.duckdb, for reading only. Its relations are named `kgather__ratings` and so on.
+
+        The caller closes the connection: `with release.open() as con`.
+        """
+        import duckdb
+
+        from kgather._release.release import DATABASE
+
+        file = self.folder / DATABASE
+        if not file.is_file():
+            msg = f"{self.folder} is no release: {DATABASE} is missing."
+            raise InputError(msg)
+        return duckdb.connect(file, read_only=True)
+
+    def table(self, name: str) -> "pa.Table":
+        """Return a relation of the release as an Arrow table, `groups` and `kgather__groups` alike.
+
+        Raises InputError where the release has no such relation; which it has depends on how it was made.
+        """
+        with self.open() as con:
+            query = "select table_name from information_schema.tables where table_schema = 'main' order by all"
+            names = [relation.removeprefix("kgather__") for (relation,) in con.sql(query).fetchall()]
+            if name.removeprefix("kgather__") not in names:
+                msg = f"{self.folder} has no '{name}'. There are: {', '.join(names)}."
+                raise InputError(msg)
+            return con.table(f"kgather__{name.removeprefix('kgather__')}").to_arrow_table()
+
+    def ratings(self) -> "pa.Table":
+        """Return what each group is shown to think of each item: `group_id`, `item_id`, `rating`.
+
+        `group_id` is int64, `item_id` int64 or string as the input's were, `rating` float64 on the ratings' scale.
+        Of a release with vectors (`cells="low_rank"`) every cell is computed: groups x items rows.
+
+        Raises InputError for a release that shows something else, as a generalized table.
+        """
+        return self.table("ratings")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `verify` found: true where every check is passed.
+
+    Args:
+        checks: One for each model and sensitive column: what was promised, what was measured.
+    """
+
+    checks: "tuple[Check, ...]"
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check is passed."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failed(self) -> "tuple[Check, ...]":
+        """The checks that are not passed."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def publish(
+    inputs: FilePath | Sequence[FilePath],
+    out: FilePath,
+    *,
+    k: int,
+    user_attributes: FilePath | Mapping[str, Any] | None = None,
+    sweep: Sequence[int] = (),
+    force: bool = False,
+    keep_work: FilePath | None = None,
+    verbose: bool = False,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Release:
+    """Publish ratings as a release that anyone may have, or write nothing.
+
+    One publication at a time in a process: dbt and the permissions of new files belong to the process. What the user
+    should know, as that k = 1 gives no anonymity, is a warning (`UserWarning`).
+
+    Args:
+        inputs: A file of ratings or several (CSV, TSV, MovieLens, Netflix Prize, Parquet, DuckDB; gzip and zstd), or
+            `"FILE.duckdb:TABLE"`. One row for each pair of user and item.
+        out: The folder of the release: a new or an empty one.
+        k: Users in the smallest group.
+        user_attributes: One row a user, a file as above; or `{"source": FILE, "user_column": ..., "delimiter": ...,
+            "header": ...}` where the content does not tell how to read it.
+        sweep: Other sizes of group that the report compares this one with. Each is published once more.
+        force: Replace what is at `out`.
+        keep_work: A folder where the working database stays. It holds the SECRET map from user to group.
+        verbose: Let dbt say on standard error what it does. It may quote data.
+        progress: Called as `progress(step, done, total)`, from any thread.
+        settings: Any setting of docs/vars.md, as `method="mdav"`, and how to read the input: `user_column`,
+            `item_column`, `rating_column`, `time_column`, `format`, `delimiter`, `encoding`, `header`,
+            `artifact_columns`.
+
+    Returns:
+        The release. Its audit is passed.
+
+    Raises:
+        InputError: Input or settings cannot be published; nothing was written.
+        PromiseError: A promise of the release is not kept; nothing was written.
+        KgatherError: The disk is full, or the pipeline broke; nothing was written.
+
+    Example:
+        >>> release = kgather.publish("ratings.csv", "release", k=10, method="mdav")  # doctest: +SKIP
+        >>> release.ratings().num_rows  # doctest: +SKIP
+        1200
+    """
+    from kgather._loaders import LoadOptions
+
+    load = {name: value for name, value in settings.items() if name in LoadOptions.model_fields}
+    options = {name: value for name, value in settings.items() if name not in load}
+    with _in_python():
+        from kgather._publishing.asked import asked_settings
+        from kgather._publishing.publish import publish as run
+        from kgather._republishing.sweep import other_sizes
+
+        load_options, attributes = _load_options(load), _attributes(user_attributes)
+        asked = asked_settings(_settings({"k": k, **options}), load_options, attributes)
+        with _heard(progress) as report:
+            published = run(
+                _names(inputs),
+                Path(out),
+                asked,
+                load_options,
+                user_attributes=attributes,
+                other_sizes=other_sizes(list(sweep)),
+                force=force,
+                keep_work=None if keep_work is None else Path(keep_work),
+                verbose=verbose,
+                report=report,
+                warn=lambda message: warnings.warn(message, UserWarning, stacklevel=4),
+            )
+    return Release(published.folder, published.work_database)
+
+
+def verify(
+    target: "FilePath | Release | ArrowRows",
+    *,
+    k: int | None = None,
+    columns: Sequence[str] = (),
+    sensitive: Sequence[str] = (),
+    l: float | None = None,  # noqa: E741
+    diversity: Literal["distinct", "entropy", "recursive"] | None = None,
+    c: float | None = None,
+    t: float | None = None,
+    ordered: bool | None = None,
+    alpha: float | None = None,
+    risk_conditions: int | None = None,
+    group_column: str | None = None,
+    user_column: str | None = None,
+    item_column: str | None = None,
+    rating_column: str | None = None,
+    m: int | None = None,
+    epsilon: float | None = None,
+    width: float | None = None,
+    sensitive_items: Sequence[str] = (),
+    b: int | None = None,
+) -> Verdict:
+    """Check privacy models, from nothing but what is given.
+
+    What is not anonymous is a verdict, not an error. Null is a value like any other; an empty relation passes.
+
+    Args:
+        target: A release (its folder will do), which is checked as a whole and takes no argument but `k`; a Parquet or
+            CSV file; `"FILE.duckdb:TABLE"`; or rows: a DuckDB relation, a pyarrow Table, a data frame. Rows are read
+            once, through Arrow, and where they are many they spill to the disk.
+        k: Rows in the smallest equivalence class; of a release: what it promised, where not given.
+        columns: The quasi-identifiers. All columns but the sensitive ones where not given.
+        sensitive: Columns that nobody may infer, for `l`, `t` and `alpha`.
+        l: l-diversity of each sensitive column: at least l. With `sensitive_items` a standard deviation on the ratings'
+            scale; with `b` a number of groups.
+        diversity: What `l` counts; "distinct" where not given.
+        c: The c of recursive (c, l)-diversity.
+        t: t-closeness, 0 to 1: at most t away from the whole relation.
+        ordered: Whether sensitive values lie on a line. By their type where not given.
+        alpha: The largest share, 0 to 1, of one sensitive value in a class.
+        risk_conditions: No condition on up to so many columns matches 1 to k - 1 rows.
+        group_column: `k` is asked of these groups: of their rows, or of their users with `user_column`.
+        user_column: The column of users, in ratings of one row for each user and item. `user_id` where not given.
+        item_column: That of items. `item_id` where not given.
+        rating_column: That of ratings. `rating` where not given.
+        m: k^m-anonymity: at least k users have every set of up to m items that somebody has.
+        epsilon: (k, epsilon)-anonymity: at least k users are this near to every user, on the ratings' scale.
+        width: The width of the ratings' scale; that of the data where not given.
+        sensitive_items: With `epsilon` and `l`: items whose ratings deviate by l or more among those near everybody.
+        b: With `l`: (b, l)-diversity. At least l groups show every set of up to b items.
+
+    Returns:
+        The verdict: true where every check is passed.
+
+    Raises:
+        InputError: The target cannot be read, a column does not exist, or arguments do not go together.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> people = pa.table({"age": [30, 30, 40], "illness": ["flu", "cold", "flu"]})
+        >>> verdict = verify(people, k=2, columns=["age"], sensitive=["illness"], l=2)
+        >>> verdict.passed, [check.measured for check in verdict.checks]
+        (False, [1, 1])
+    """
+    given = {
+        "columns": _listed("columns", columns),
+        "sensitive": _listed("sensitive", sensitive),
+        "l": l,
+        "diversity": diversity,
+        "c": c,
+        "t": t,
+        "ordered": ordered,
+        "alpha": alpha,
+        "risk_conditions": risk_conditions,
+        "group_column": group_column,
+        "user_column": user_column,
+        "item_column": item_column,
+        "rating_column": rating_column,
+        "m": m,
+        "epsilon": epsilon,
+        "width": width,
+        "sensitive_items": _listed("sensitive_items", sensitive_items),
+        "b": b,
+    }
+    with _in_python():
+        from kgather._verify import Asked, verify_named, verify_rows
+        from kgather.udfs._shared.options import whole
+
+        if k is not None:
+            whole("k", k, 1)
+        if isinstance(target, Release):
+            target = target.folder
+        if isinstance(target, str | PathLike):
+            return Verdict(verify_named(fspath(target), k, given))
+        if not hasattr(target, "__arrow_c_stream__"):
+            msg = (
+                f"a value of type {type(target).__name__} cannot be verified. Give a release, a file, "
+                "'FILE.duckdb:TABLE', a DuckDB relation, a pyarrow Table or a data frame."
+            )
+            raise InputError(msg)
+        return Verdict(verify_rows(target, Asked(k=k, **given)))  # type: ignore[arg-type]
+
+
+def attack(
+    release: FilePath | Release,
+    *,
+    original: FilePath | Sequence[FilePath] | None = None,
+    known: Sequence[int] = (1, 2, 4, 8, 16, 32),
+    noisy: bool = False,
+    dates: bool = False,
+    pool: Literal["all", "popular", "rare"] = "all",
+    targets: int = 1000,
+    seed: int = 0,
+    attacks: Sequence[str] | None = None,
+    second: FilePath | Release | None = None,
+    second_original: FilePath | Sequence[FilePath] | None = None,
+    others: FilePath | None = None,
+    on_original: bool = True,
+    publish_seed: int = 0,
+    second_publish_seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **load: Any,
+) -> "AttackReport":
+    """Attack a release the way somebody would who knows a few ratings of a person.
+
+    Runs on the publisher's side: what the release was made of says when a guess is right. Attackers do not have it.
+
+    Args:
+        release: The release, or its folder.
+        original: What was published, a file or several, or the `work.duckdb` that `publish` kept with `keep_work`. May
+            be left out for a `Release` that still has its `work_database`. From files the release is made again.
+        known: How many ratings of a target are known.
+        noisy: Known ratings may be a step of the scale off.
+        dates: When they were given is known, too, to the day: runs the attack `dated`.
+        pool: Known are any of a user's items, or of the half with most ("popular") or fewest raters ("rare"): `--from`
+            of the command line.
+        targets: People who are attacked, drawn at random.
+        seed: Draws the targets and what is known of them.
+        attacks: Names of attacks, see docs/attacks.md; None: all that can be run.
+        second: Another release of the same people, for `intersection` and `differences`.
+        second_original: What that one was made of, as `original`.
+        others: A file of ratings of people who are not in the release, for `membership`.
+        on_original: Attack the ratings themselves, too, to compare.
+        publish_seed: The seed of the publication, where files are given.
+        second_publish_seed: That of the second one.
+        settings: Settings that the release was made with and audit.json does not name, where files are given.
+        progress: Called as `progress(step, done, total)`, from any thread.
+        load: How to read the files: `user_column`, `delimiter` and so on, as for `publish`.
+
+    Returns:
+        What each attack found, beside what chance gives. `report.best()` are the strongest; shares are 0 to 1.
+        `report.worst("group")` is the largest share of people whose group is named, for a limit of your own.
+
+    Raises:
+        InputError: Something cannot be read, does not belong together, or lacks what an attack needs.
+
+    Example:
+        >>> report = kgather.attack("release", original="ratings.csv", known=[4, 8])  # doctest: +SKIP
+        >>> report.worst("user")[0] < 0.05  # doctest: +SKIP
+        True
+    """
+    with _in_python():
+        from kgather._republishing.opened import Sources, attack_release
+
+        names = None if attacks is None else list(_listed("attacks", attacks))
+        sources = Sources(
+            release=_folder(release),
+            originals=_originals("original", release, original),
+            seed=publish_seed,
+            second=None if second is None else _folder(second),
+            second_originals=[] if second is None and second_original is None
+            else _originals("second_original", second, second_original),
+            second_seed=second_publish_seed,
+            others=None if others is None else fspath(others),
+            load_options=_load_options(load),
+            assignments=[f"{name}={json.dumps(value)}" for name, value in _settings(settings or {}).items()],
+            dates=dates or "dated" in (names or ()),
+        )  # fmt: skip
+        with _heard(progress) as report:
+            return attack_release(
+                sources,
+                report=report,
+                known=known,
+                noisy=noisy,
+                pool=pool,
+                targets=targets,
+                seed=seed,
+                attacks=names,
+                original_too=on_original,
+            )
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Name arguments in errors as Python does, not as the shell, and let an interruption be one."""
+    try:
+        yield
+    except StoppedError:
+        raise KeyboardInterrupt from None
+    except KgatherError as error:
+        told = _OPTION.sub(lambda option: f"`{option[1].replace('-', '_')}`", str(error))
+        error.args = (told.replace("Run again with -v", "Run again with `verbose=True`"),)
+        raise
+
+
+@contextmanager
+def _heard(progress: Progress | None) -> Iterator[Progress]:
+    """What reports the order of things, while kernels report their steps to the same listener."""
+    from kgather._progress import listening
+
+    with listening(progress) if progress else nullcontext():
+        yield progress or (lambda *_: None)
+
+
+def _names(given: FilePath | Sequence[FilePath]) -> list[str]:
+    try:
+        return [fspath(given)] if isinstance(given, str | PathLike) else [fspath(each) for each in given]
+    except TypeError:
+        msg = f"ratings are read from files, not from a {type(given).__name__}: write it to a Parquet file first."
+        raise InputError(msg) from None
+
+
+def _listed(argument: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        msg = f"`{argument}` is a list of names, not one text: give [{names!r}]."
+        raise InputError(msg)
+    return tuple(names)
+
+
+def _folder(release: FilePath | Release) -> Path:
+    return release.folder if isinstance(release, Release) else Path(release)
+
+
+def _originals(
+    argument: str, release: FilePath | Release | None, given: FilePath | Sequence[FilePath] | None
+) -> list[str]:
+    if given is not None:
+        return _names(given)
+    if isinstance(release, Release) and release.work_database is not None:
+        return [str(release.work_database)]
+    msg = f"give `{argument}`: what was published, or the work.duckdb that `publish` kept with `keep_work`."
+    raise InputError(msg)
+
+
+def _load_options(given: Mapping[str, Any]) -> "LoadOptions":
+    from kgather._loaders import LoadOptions
+    from kgather._settings.validation import validated
+
+    unknown = [name for name in given if name not in LoadOptions.model_fields]
+    if unknown:
+        msg = f"there is no argument {quoted(unknown)}. Files are read with: {', '.join(LoadOptions.model_fields)}."
+        raise InputError(msg)
+    return validated(LoadOptions, given)
+
+
+def _settings(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings by name, all of them known."""
+    from kgather._settings.publication import PublishSettings
+
+    unknown = [name for name in given if name not in PublishSettings.model_fields]
+    if unknown:
+        msg = f"there is no setting {quoted(unknown)}. The settings are: {', '.join(PublishSettings.model_fields)}."
+        raise InputError(msg)
+    return given
+
+
+def _attributes(given: FilePath | Mapping[str, Any] | None) -> Any:
+    from kgather._publishing.publish import AttributesSource
+
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        return AttributesSource(fspath(given))
+    try:
+        return AttributesSource(**{**given, "source": fspath(given["source"])})
+    except (KeyError, TypeError):
+        msg = "`user_attributes` is a file, or a mapping with source and, if need be, user_column, delimiter, header."
+        raise InputError(msg) from None

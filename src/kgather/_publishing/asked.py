@@ -1,0 +1,25 @@
+"""What the command line and the Python API share: the settings of a publication from what was given by name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource
+from kgather._settings.publication import PublishSettings
+
+
+def asked_settings(
+    options: Mapping[str, Any],
+    load_options: LoadOptions,
+    user_attributes: AttributesSource | None,
+    assignments: Sequence[str] = (),
+) -> PublishSettings:
+    """The settings from options by name (None: not given) and `VAR=VALUE` assignments.
+
+    Users' attributes are read into a table of our own, whether they are a file or come with a wide table.
+    Raises InputError naming what is wrong and what it may be.
+    """
+    known = user_attributes is not None or load_options.artifact_columns is not None
+    return PublishSettings.from_options(
+        {**options, "user_attributes": LOADED_ATTRIBUTES if known else None}, list(assignments)
+    )

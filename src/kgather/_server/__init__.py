@@ -1,0 +1,1 @@
+"""The guard's server: PostgreSQL's protocol and Arrow Flight SQL, asking one guard."""
