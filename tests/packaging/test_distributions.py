@@ -78,7 +78,7 @@ def test_the_sdist_holds_what_tests_need_and_no_strays(sdist: Path, tracked: Seq
 def test_the_wheel_holds_neither_tests_nor_data(wheel: Path) -> None:
     names = in_wheel(wheel)
     endings = {PurePosixPath(name).suffix for name in names}
-    assert endings <= {".py", ".sql", ".yml", ".md", ".j2", ".css", ".typed"}
+    assert endings <= {".py", ".sql", ".yml", ".toml", ".md", ".j2", ".css", ".typed"}
     # Generic tests are part of the dbt package.
     inside = [name for name in names if not name.startswith("kgather/dbt/sql/tests/")]
     unwanted = {"tests", "test", "examples", "data", "docs", "benchmarks", "fixtures", "target", "logs", "__pycache__"}
