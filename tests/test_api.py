@@ -61,7 +61,7 @@ def test_the_command_line_says_the_same(tmp_path: Path) -> None:
         (lambda: kgather.verify("nothing.csv", k=2), "nothing.csv does not exist."),
         (lambda: kgather.publish("nothing.csv", "out", k=2), "nothing.csv: there is no such file."),
         (lambda: kgather.publish("nothing.csv", "out", k=2, nonsense=1), "there is no setting 'nonsense'."),
-        (lambda: kgather.publish("nothing.csv", "out", k=2, method="magic"), "method: "),
+        (lambda: kgather.publish("nothing.csv", "out", k=2, method="magic"), "method is one of bkg"),
         (lambda: kgather.publish("nothing.csv", "out", k=2, format="excel"), "format: "),
         (lambda: kgather.publish(ROWS, "out", k=2), "not from a Table: write it to a Parquet file first."),
         (lambda: kgather.publish("x.csv", "out", k=2, user_attributes={"x": 1}), "`user_attributes` is a file"),

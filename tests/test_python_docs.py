@@ -16,6 +16,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "python.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_page_runs_as_it_stands(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(sample, tmp_path / "ratings.csv")
     monkeypatch.chdir(tmp_path)
@@ -44,6 +45,7 @@ def test_every_public_name_of_the_guard_is_there_and_documented(name: str) -> No
     assert re.search(rf"`(kgather\.guard\.)?{name}\b", PAGE.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_importing_is_quick_and_names_are_found_afterwards() -> None:
     code = (
         "import sys, kgather; from kgather import InputError, Release, publish, verify, attack\n"

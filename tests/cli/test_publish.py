@@ -223,7 +223,7 @@ def test_dbt_path_is_a_dbt_package(called: Called) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--out", "."], "is where you are"),
+        (["--out", "."], "is the current folder"),
         (["--out", "given", "--force"], "lies in"),
         (["--out", "release", "--keep-work", "release"], "secret map"),
         (["--out", "release", "--keep-work", "release/work"], "secret map"),

@@ -187,7 +187,7 @@ def test_files_and_what_is_printed_say_the_same(tmp_path: Path) -> None:
         (["--k", "0"], "--k takes sizes of group"),
         (["--k", "two"], "--k takes sizes of group"),
         (["--k", ","], "--k takes sizes of group"),
-        (["--methods", "bkg,magic"], "not magic. There are: bkg, bokg"),
+        (["--methods", "bkg,magic"], "not 'magic'. There are: bkg, bokg"),
         (["--methods", ","], "not nothing"),
         (["--set", "k=3"], "--set k: a sweep sets it itself. Use --k."),
         (["--set", "method=mdav"], "Use --methods."),

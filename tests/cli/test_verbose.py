@@ -104,6 +104,7 @@ def _takes_text(words: list[str] | None = None, text: str = typer.Option("")) ->
     raise RuntimeError(SECRET)
 
 
+@pytest.mark.slow
 def test_a_traceback_in_the_shell() -> None:
     code = (
         "import importlib\n"
@@ -121,6 +122,7 @@ def test_a_traceback_in_the_shell() -> None:
     assert quiet.stderr == "kgather: internal error (RuntimeError). Run again with -v to see where.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verbose", [True, False])
 def test_whatever_publishes_shows_what_dbt_says(verbose: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # metrics, attack and sweep publish too, far below their commands.

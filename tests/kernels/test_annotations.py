@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from annotation_data import Watch, modules_of
 from kernel_data import made_up, matrix_of
-from kgather._settings.methods import METHOD_OPTIONS
 
 import kgather
 from kgather import _attacks, _evaluation, _steps, _verify, udfs
@@ -20,7 +19,9 @@ from kgather._evaluation.evidence import Evidence, Scale
 from kgather._evaluation.metrics import measure, shown_errors
 from kgather._evaluation.recommenders import recommender_errors
 from kgather._guard import atoms, outcomes, partition
-from kgather._steps.gathering import Gathering, Users, gather
+from kgather._methods import Users, built_in
+from kgather._settings.publication import PublishSettings
+from kgather._steps.gathering import gather
 from kgather.udfs._shared import ordering
 from kgather.udfs.checking import item_sets, satisfaction
 from kgather.udfs.diversity import item_diversity, sensitive_diversity
@@ -74,8 +75,16 @@ def users(ratings: RatingMatrix, preferences: Preferences, **options: object) ->
         sensitive_names=["attribute"],
         identifying=np.arange(M) > 0,
         scale=(1.0, 5.0),
-        options=Gathering(k=K, threads=2, **options),
+        # Not checked: what two settings say against each other is none of this test's business.
+        asked=PublishSettings(k=K).model_copy(update=options),
+        threads=2,
+        on_artifacts=built_in()[str(options.get("method", "bkg"))].gathers_on == "artifacts",
     )
+
+
+def gathered(chosen: Users) -> None:
+    method = built_in()[chosen.asked.method]
+    gather(chosen, method, method.options())
 
 
 def evidence(ratings: RatingMatrix, preferences: Preferences, form: str) -> Evidence:
@@ -147,22 +156,22 @@ def test_learning(watch: Watch, solver: str) -> None:
     assert watch.over(run) == set()
 
 
-@pytest.mark.parametrize("method", METHOD_OPTIONS)
+@pytest.mark.parametrize("method", built_in())
 def test_gathering(watch: Watch, ratings: RatingMatrix, preferences: Preferences, method: str) -> None:
     chosen = users(ratings, preferences, method=method, refine=method == "bkg")
 
     def run() -> None:
-        gather(chosen)
+        gathered(chosen)
 
     assert watch.over(run) == set()
 
 
 def test_gathering_otherwise(watch: Watch, ratings: RatingMatrix, preferences: Preferences) -> None:
     def run() -> None:
-        gather(users(ratings, preferences, method="mdav", metric="filled", block_size=20, refine=True))
+        gathered(users(ratings, preferences, method="mdav", metric="filled", block_size=20, refine=True))
         diverse = users(ratings, preferences, method="bkg", sensitive_l=2.0, sensitive_diversity="deviation")
-        gather(diverse.__class__(**(vars(diverse) | {"sensitive": np.arange(N * 1.0).reshape(N, 1)})))
-        gather(users(ratings, preferences, method="bokg", sensitive_l=2.0, metric="preference"))
+        gathered(diverse.__class__(**(vars(diverse) | {"sensitive": np.arange(N * 1.0).reshape(N, 1)})))
+        gathered(users(ratings, preferences, method="bokg", sensitive_l=2.0, metric="preference"))
         vectors = preferences.user_factors.astype(np.float64)
         groups = gather_in_blocks(vectors, K, lambda rows, k: np.arange(len(rows)) // k % (len(rows) // k))
         refine(vectors, groups, K, passes=2)

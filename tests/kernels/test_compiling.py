@@ -103,6 +103,7 @@ def never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("never_compiled")
 def test_what_is_compiled_ahead_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done = tmp_path / "done"
@@ -118,6 +119,7 @@ def test_what_is_compiled_ahead_is_waited_for(monkeypatch: pytest.MonkeyPatch, t
     assert heard[-1] == ("compile", 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("never_compiled")
 def test_what_is_compiled_ahead_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_COMPILE", "import time; time.sleep(600)")

@@ -24,9 +24,6 @@ AT_THE_TOP = {
     "pyproject.toml", "Makefile", "mkdocs.yml", "dbt_project.yml", "profiles.yml", ".gitignore", "PKG-INFO",
 }  # fmt: skip
 
-# What is not in every version of the tree: mkdocs.yml comes with the docs site.
-OPTIONAL = {"mkdocs.yml"}
-
 
 @pytest.fixture(scope="module")
 def package_files(tracked: Sequence[str]) -> list[str]:
@@ -71,7 +68,7 @@ def test_the_sdist_holds_the_tracked_files_of_the_package(sdist: Path, package_f
 @pytest.mark.slow
 def test_the_sdist_holds_what_tests_need_and_no_strays(sdist: Path, tracked: Sequence[str]) -> None:
     inside = in_sdist(sdist)
-    assert {PurePosixPath(name).parts[0] for name in inside} | OPTIONAL == AT_THE_TOP
+    assert {PurePosixPath(name).parts[0] for name in inside} == AT_THE_TOP
     wanted = {name for name in tracked if PurePosixPath(name).parts[0] in AT_THE_TOP}
     assert set(inside) == wanted | {"PKG-INFO"}
     assert [name for name, member in inside.items() if not member.isfile()] == []  # a link is no file
@@ -81,7 +78,7 @@ def test_the_sdist_holds_what_tests_need_and_no_strays(sdist: Path, tracked: Seq
 def test_the_wheel_holds_neither_tests_nor_data(wheel: Path) -> None:
     names = in_wheel(wheel)
     endings = {PurePosixPath(name).suffix for name in names}
-    assert endings <= {".py", ".sql", ".yml", ".md", ".j2", ".css", ".typed"}
+    assert endings <= {".py", ".sql", ".yml", ".toml", ".md", ".j2", ".css", ".typed"}
     # Generic tests are part of the dbt package.
     inside = [name for name in names if not name.startswith("kgather/dbt/sql/tests/")]
     unwanted = {"tests", "test", "examples", "data", "docs", "benchmarks", "fixtures", "target", "logs", "__pycache__"}

@@ -406,6 +406,12 @@ class PublishSettings(BaseModel):
         """The checked options of the method."""
         return checked_options(self.of_method.options, self.method_options, f"method {self.method}")
 
+    @field_validator("scale", "hierarchy", "artifacts", "sensitive_items", "personal_columns", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """Tuples are lists to those who write Python; YAML and JSON have none."""
+        return [cls._listed(each) for each in value] if isinstance(value, tuple | list) else value
+
     @field_validator("method")
     @classmethod
     def _method(cls, value: str) -> str:
