@@ -134,10 +134,10 @@ def test_whatever_publishes_shows_what_dbt_says(verbose: bool, tmp_path: Path, m
 
         def invoke(self, arguments: list[str]) -> SimpleNamespace:
             flags.append(arguments)
-            return SimpleNamespace(success=True)
+            return SimpleNamespace(success=True, result=SimpleNamespace(nodes={}, to_msgpack=bytes))
 
     monkeypatch.setattr("dbt.cli.main.dbtRunner", Runner)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     set_verbose(verbose)
     build(Workspace(tmp_path), {})
-    [given] = flags
-    assert given[given.index("--log-level") + 1] == ("info" if verbose else "none")
+    assert [given[given.index("--log-level") + 1] for given in flags] == ["info" if verbose else "none"] * 2

@@ -1,8 +1,9 @@
 """The parsed dbt project, kept from run to run: parsing is most of the work of a small publication.
 
 What a project parses to hangs on kgather's own files, on the versions of dbt, and on the settings that shape the graph
-of models. All other settings only reach the Python models, as one text, which is put in after a manifest is read. So
-one manifest serves any k, seed or scale; and what is kept on the disk tells of no ids, columns or values.
+of models. Only these are given to dbt when it parses, with stand-ins for those whose presence alone counts. All
+settings reach the Python models afterwards, as one text, which is put into the manifest when it is used. So one
+manifest serves any k, seed or scale, and what is kept on the disk cannot tell of ids, columns or values.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from typing import Any
 from kgather._dbt_package import package_digest
 from kgather._settings.project import ProjectSettings
 
-# Settings by which models, their references or their contracts differ. A test parses with values of all others.
+# Settings by which models, their references or their contracts differ.
 SHAPING = frozenset(
     {
         "ratings",
@@ -36,41 +37,65 @@ SHAPING = frozenset(
         "diversity_l",
         "method_facts",
         "release_database",
+        "prepared",
     }
 )
-# Of these only whether there is a value, and how it is told from a number or a list, matters.
-BY_PRESENCE = ("sensitive_l", "sensitive_items", "sensitive_columns", "personal_columns", "level_column", "scale")
+# Of these only whether there is a value matters, or that it is a list: dbt parses with these instead.
+STAND_INS: Mapping[str, Any] = {
+    "sensitive_l": 2.0,
+    "sensitive_items": ["item"],
+    "sensitive_columns": ["column"],
+    "personal_columns": ["column"],
+    "level_column": "column",
+    "scale": [0, 1],
+    "artifacts": ["item"],
+    "min_ratings": 2,
+}
 _MOST_KEPT = 40
 _SETTINGS = "settings"
 
 
-def manifest_for(variables: Mapping[str, Any], parse: Callable[[], Any], package: Path) -> Any:
-    """The dbt manifest for these settings: from the user's cache, or what `parse` gives, which is then kept."""
+def manifest_for(variables: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Any], package: Path) -> Any:
+    """The dbt manifest for these settings: kept by an earlier run, or what `parse` makes of their shape."""
     from dbt.contracts.graph.manifest import Manifest
 
-    file = _folder() / f"{_key(variables, package)}.msgpack"
+    shape = shape_of(variables)
+    file = _folder() / f"{_key(shape, package)}.msgpack"
     manifest: Any = None
     # Whatever is wrong with a file of the cache, the project can be parsed instead.
     with contextlib.suppress(Exception):
         manifest = Manifest.from_msgpack(file.read_bytes())
         file.touch()
     if manifest is None:
-        manifest = parse()
-        _put(manifest, "")
+        manifest = parse(shape)
         _keep(file, manifest)
     _put(manifest, json.dumps({"prefixed": dict(variables)}))
     return manifest
 
 
+def shape_of(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that shape the graph of models, and stand-ins for those whose presence does."""
+    shape = {name: value for name, value in variables.items() if name in SHAPING}
+    for name, stand_in in STAND_INS.items():
+        if _counts(name, variables.get(name)):
+            shape[name] = stand_in
+    return shape
+
+
+def _counts(name: str, value: Any) -> bool:
+    """Whether dbt reads the project another way with this value than without one."""
+    if name == "artifacts":
+        return isinstance(value, list)  # a number of items is no list of them
+    if name == "min_ratings":
+        return value is not None and value > 1  # every user has one rating
+    return value not in (None, [])
+
+
 def _put(manifest: Any, settings: str) -> None:
-    """Hand the settings to the Python models, as their configuration in _steps.yml would."""
+    """Hand the settings to the Python models, where their configuration in _steps.yml has what dbt parsed with."""
     for node in manifest.nodes.values():
         if _SETTINGS in getattr(node.config, "meta", {}):
             node.config.meta[_SETTINGS] = settings
-            node.unrendered_config = {}
-            if "meta" in node.config_call_dict:
-                node.config_call_dict = {}
-            node.meta = dict(node.config.meta)
 
 
 def _keep(file: Path, manifest: Any) -> None:
@@ -90,9 +115,7 @@ def _folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "kgather" / "manifests"
 
 
-def _key(variables: Mapping[str, Any], package: Path) -> str:
-    shape = {name: value for name, value in variables.items() if name in SHAPING}
-    shape |= {name: bool(variables.get(name)) for name in BY_PRESENCE}
+def _key(shape: Mapping[str, Any], package: Path) -> str:
     said = {
         "shape": shape,
         "package": package_digest(package),

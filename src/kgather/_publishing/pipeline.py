@@ -118,13 +118,13 @@ def build(
         "--log-path", str(workspace.folder / "logs"),
     ]  # fmt: skip
     given = {**variables, "release_database": "marts", PREPARED: True}
-    project = [
+    folders = [
         "--project-dir", str(dbt_path()),
         "--profiles-dir", str(workspace.folder),
         "--target", "publish",
         "--target-path", str(workspace.folder / "target"),
-        "--vars", json.dumps({PREFIX + name: value for name, value in given.items()}),
     ]  # fmt: skip
+    project = [*folders, "--vars", _prefixed(given)]
     finished = workspace.journal.finished()
     # dbt writes to standard output, where only results belong.
     with _output_to(None if verbose else os.devnull), _without_environment("DBT_"):
@@ -133,8 +133,8 @@ def build(
             create_macros(con)
         try:
 
-            def parse() -> Any:
-                parsed = dbtRunner().invoke([*flags, "parse", *project])
+            def parse(shape: Mapping[str, Any]) -> Any:
+                parsed = dbtRunner().invoke([*flags, "parse", *folders, "--vars", _prefixed(shape)])
                 if not parsed.success:
                     raise _as_error(parsed)
                 return parsed.result
@@ -154,6 +154,11 @@ def build(
             gc.collect()
     if not outcome.success:
         raise _as_error(outcome)
+
+
+def _prefixed(settings: Mapping[str, Any]) -> str:
+    """Settings as dbt takes vars."""
+    return json.dumps({PREFIX + name: value for name, value in settings.items()})
 
 
 def _finished_nodes(journal: Journal, before: int, on_node: NodeListener | None) -> Callable[[Any], None]:
