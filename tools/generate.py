@@ -52,6 +52,8 @@ def condition(schema: Mapping[str, Any], value: str, depth: int = 0) -> str:
         return f"{value} is boolean"
     if kind == "string":
         found = f"{value} is string"
+        if "minLength" in schema:
+            found = f"({found} and {value} | length >= {schema['minLength']})"
         if "pattern" in schema:
             found = f"({found} and modules.re.fullmatch({jinja(schema['pattern'])}, {value}))"
         return found
@@ -165,9 +167,12 @@ def settings_macros() -> str:
 
 def _condition_of(name: str, schema: Mapping[str, Any]) -> str:
     if name == "method":
-        # Other packages may have more: whether there is one of this name, Python says.
-        return "(value is string)"
-    return condition(schema, "value")
+        # Other packages may have more, of which the project then gives the facts. Whether there is one, Python says.
+        return f"({condition(schema, 'value')} or (value is string and kgather.setting('method_facts') is not none))"
+    found = condition(schema, "value")
+    if "also" in schema:
+        found = f"({found} and (value is none or ({schema['also']})))"
+    return found
 
 
 def _named_in_rules() -> list[str]:

@@ -176,7 +176,10 @@ def test_bad_hierarchies(name: str, levels: Any, scale: tuple[float, ...], told:
 
 
 def test_a_scale_that_is_wrong_itself_is_told_of_elsewhere() -> None:
-    assert problem(HALVES, [5, 1]) == "scale is [min, max] or [min, max, step] with min less than max."
+    assert problem(HALVES, [5, 1]) == (
+        "scale is [min, max] or [min, max, step] with min less than m"
+        "ax and a step that is more than 0 and fits between them, not [5, 1]."
+    )
     for scale in ((5, 1, None), (1, 1, None), (1, 5, 0), (1, 5, 9), (float("nan"), 5, None)):
         with pytest.raises(InputError, match="a scale is min, max and perhaps a step"):
             Hierarchy.parse(HALVES, *scale)

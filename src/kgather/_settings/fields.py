@@ -23,16 +23,18 @@ def setting(
     metavar: str | None = None,
     values: str | None = None,
     enum: list[str] | None = None,
+    also: str | None = None,
     own_name: bool = True,
     **bounds: Any,
 ) -> Any:
     """A field of the settings.
 
     help: what it does, for the command line. docs: the same at more length, in Markdown, for docs/vars.md. section: its
-    place in both. shown_default: the default in words, where the value would not tell. option: its option on the
-    command line, where it has one; metavar: what stands for the value there. values: what it may be in words, where the
-    type would not tell. enum: the values, where the type does not say them. own_name: no other project would have a var
-    of this name, so that the name without prefix is still read, with a warning.
+    place in both. shown_default: the default in words, if the value does not tell. option: its option on the command
+    line, if it has one; metavar: what stands for the value there. values: what it may be in words, if the type does not
+    tell. enum: the values, if the type does not say them. also: what else has to be true of a `value` of the right
+    type, as an expression of Jinja, for Python and for dbt. own_name: no other project would have a var of this name,
+    so that the name without prefix is still read, with a warning.
     """
     extra: dict[str, Any] = {
         "docs": docs or help,
@@ -44,6 +46,8 @@ def setting(
     }
     if values is not None:
         extra["description_of_values"] = values
+    if also is not None:
+        extra["also"] = also
     if enum is not None:
         extra["enum"] = enum
     return Field(default, description=help, json_schema_extra=extra, **bounds)

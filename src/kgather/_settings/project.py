@@ -32,6 +32,8 @@ class ProjectSettings(PublishSettings):
         section=INPUT,
         shown_default="none: must be set",
         own_name=False,
+        values="the name of a model",
+        min_length=1,
     )
     user_column: str | None = setting(
         None, "The column of users.", section=INPUT, shown_default="found by its usual names"
@@ -54,7 +56,8 @@ class ProjectSettings(PublishSettings):
     method_facts: dict[str, Any] | None = setting(
         None,
         "Facts of a method of another package.",
-        docs="What SQL has to know about a method that another package registers. A run without it says what to set.",
+        docs="What SQL has to know about a method that another package registers. Set it to `{}`, and the run says "
+        "what to set.",
         section=GATHERING,
     )
 
@@ -62,7 +65,7 @@ class ProjectSettings(PublishSettings):
     def _knows_its_method(self) -> "ProjectSettings":
         """Refuse a method of another package that SQL takes for something else."""
         facts = dict(self.of_method.facts)
-        if self.method not in built_in() and (self.method_facts or DEFAULT_FACTS) != facts:
+        if self.method not in built_in() and self.method_facts != facts:
             msg = f"method {self.method} is of another package: set {PREFIX}method_facts to {json.dumps(facts)}."
             raise InputError(msg)
         return self

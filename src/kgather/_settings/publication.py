@@ -13,7 +13,7 @@ from kgather._methods import Method, built_in, method_named, registered
 from kgather._settings.fields import GATHERING, INPUT, RELEASE, SENSITIVE, USERS, setting
 from kgather._settings.hierarchy import Hierarchy
 from kgather._settings.options import checked_options
-from kgather._settings.rules import contradictions
+from kgather._settings.rules import contradictions, holds
 from kgather._settings.validation import validated
 
 CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$"
@@ -35,7 +35,10 @@ class PublishSettings(BaseModel):
         shown_default="inferred from the ratings",
         option="--scale",
         metavar="MIN,MAX[,STEP]",
-        values="[min, max] or [min, max, step], all numbers",
+        values="[min, max] or [min, max, step] with min less than max and a step that is more than 0 and fits between "
+        "them",
+        also="value[0] < value[1] and "
+        "(value | length == 2 or (value[2] > 0 and value[2] <= value[1] - value[0] + 1e-6))",
         own_name=False,
     )
     not_rated: _Finite | None = setting(
@@ -411,6 +414,15 @@ class PublishSettings(BaseModel):
     def _listed(cls, value: Any) -> Any:
         """Tuples are lists to those who write Python; YAML and JSON have none."""
         return [cls._listed(each) for each in value] if isinstance(value, tuple | list) else value
+
+    @field_validator("scale")
+    @classmethod
+    def _scale(cls, value: list[float] | None) -> list[float] | None:
+        also = dict(cls.model_fields["scale"].json_schema_extra or {})["also"]  # type: ignore[arg-type]
+        if value is not None and not holds(str(also), value=value):
+            msg = "no such scale"
+            raise ValueError(msg)
+        return value
 
     @field_validator("method")
     @classmethod

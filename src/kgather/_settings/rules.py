@@ -41,15 +41,6 @@ def _rules() -> Iterator[Rule]:
             f"cells {shown} goes with homogenize {showing}" + (f": {why}." if why else "."),
         )
     yield Rule(
-        "scale is not none and not scale[0] < scale[1]",
-        "scale is [min, max] or [min, max, step] with min less than max.",
-    )
-    yield Rule(
-        "scale is not none and scale | length == 3 and scale[0] < scale[1] "
-        "and not (0 < scale[2] and scale[2] <= scale[1] - scale[0] + 1e-6)",
-        "scale has a step that is more than 0 and fits between min and max.",
-    )
-    yield Rule(
         "(of_method.forms is not none and form not in of_method.forms) "
         "or (of_form.by_method and of_method.forms is none)",
         f"method {{method}} and homogenize {{form}} do not go together: {bound} go together only.",
@@ -120,11 +111,15 @@ def rules() -> tuple[Rule, ...]:
 
 
 @cache
-def _compiled() -> tuple[tuple[Any, str], ...]:
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
-    return tuple((environment.compile_expression(rule.wrong), rule.told) for rule in rules())
+def _compiled(expression: str) -> Any:
+    return jinja2.Environment(undefined=jinja2.StrictUndefined).compile_expression(expression)
+
+
+def holds(expression: str, **names: Any) -> bool:
+    """Whether an expression of Jinja is true with these names."""
+    return bool(_compiled(expression)(**names))
 
 
 def contradictions(values: Mapping[str, Any]) -> list[str]:
     """What the values, with all names that an expression may use, say against each other, in sentences."""
-    return [told.format_map(values) for wrong, told in _compiled() if wrong(**values)]
+    return [rule.told.format_map(values) for rule in rules() if holds(rule.wrong, **values)]

@@ -128,8 +128,8 @@
 {% macro wrong_settings() %}
   {% set problems = [] %}
   {% set value = kgather.setting('scale') %}
-  {% if value is not none and not ((value is sequence and value is not string and value is not mapping and value | length >= 2 and value | length <= 3 and kgather.all_are(value, 'number')) or value is none) %}
-    {% do problems.append('scale is [min, max] or [min, max, step], all numbers, not ' ~ tojson(value) ~ '.') %}
+  {% if value is not none and not (((value is sequence and value is not string and value is not mapping and value | length >= 2 and value | length <= 3 and kgather.all_are(value, 'number')) or value is none) and (value is none or (value[0] < value[1] and (value | length == 2 or (value[2] > 0 and value[2] <= value[1] - value[0] + 1e-6))))) %}
+    {% do problems.append('scale is [min, max] or [min, max, step] with min less than max and a step that is more than 0 and fits between them, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('not_rated') %}
   {% if value is not none and not ((value is number and value is not boolean and value - value == 0) or value is none) %}
@@ -161,7 +161,7 @@
     {% do problems.append('k is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('method') %}
-  {% if value is not none and not (value is string) %}
+  {% if value is not none and not ((value is string and value in ['bkg', 'bokg', 'bounded_t_means', 'customized', 'epsilon', 'k_likeness', 'k_member', 'mdav', 'mondrian', 'gaussian_noise']) or (value is string and kgather.setting('method_facts') is not none)) %}
     {% do problems.append('method is one of bkg, bokg, bounded_t_means, customized, epsilon, k_likeness, k_member, mdav, mondrian, gaussian_noise, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('method_options') %}
@@ -290,8 +290,8 @@
   {% endif %}
   {% set value = kgather.setting('ratings') %}
   {% if value is none %}{% do problems.append('ratings is not set.') %}
-  {% elif not value is string %}
-    {% do problems.append('ratings is a text, not ' ~ tojson(value) ~ '.') %}
+  {% elif not (value is string and value | length >= 1) %}
+    {% do problems.append('ratings is the name of a model, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('user_column') %}
   {% if value is not none and not (value is string or value is none) %}
@@ -323,7 +323,6 @@
 {#- What settings say against each other, in sentences; only where each makes sense by itself. -#}
 {% macro contradicting_settings() %}
   {% set problems = [] %}
-  {% set scale = kgather.setting('scale') %}
   {% set user_attributes = kgather.setting('user_attributes') %}
   {% set personal_columns = kgather.setting('personal_columns') %}
   {% set level_column = kgather.setting('level_column') %}
@@ -367,12 +366,6 @@
   {% endif %}
   {% if cells_kind == 'low_rank' and 'low_rank' not in of_form.cells %}
     {% do problems.append('cells low_rank goes with homogenize predicted: nothing else has a low rank.') %}
-  {% endif %}
-  {% if scale is not none and not scale[0] < scale[1] %}
-    {% do problems.append('scale is [min, max] or [min, max, step] with min less than max.') %}
-  {% endif %}
-  {% if scale is not none and scale | length == 3 and scale[0] < scale[1] and not (0 < scale[2] and scale[2] <= scale[1] - scale[0] + 1e-6) %}
-    {% do problems.append('scale has a step that is more than 0 and fits between min and max.') %}
   {% endif %}
   {% if (of_method.forms is not none and form not in of_method.forms) or (of_form.by_method and of_method.forms is none) %}
     {% do problems.append('method ' ~ method ~ ' and homogenize ' ~ form ~ ' do not go together: gaussian_noise and noise go together only.') %}
