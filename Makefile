@@ -34,7 +34,7 @@ test-fast: setup  ## run the tests that neither publish nor start a process
 	$(PYTEST) -m "not slow and not long"
 
 test-long: setup  ## run the long tests: clients of others, real ratings, many ledgers, load
-	$(PYTEST) -m long
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long  # their modules build what their tests share
 
 test-explore: setup  ## look for examples that break a property, other ones each time; those found are kept
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis

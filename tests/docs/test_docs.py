@@ -149,7 +149,7 @@ def test_the_site_points_to_every_page() -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_site_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
+def test_links_of_pages_outside_the_site_lead_somewhere(name: str) -> None:
     """`make docs` checks those within it."""
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", (ROOT / name).read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), f"{name} links to {target}"
