@@ -17,6 +17,11 @@ import numba
 import numpy as np
 from numba.np.numpy_support import as_dtype
 
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.ratings.matrix import RatingMatrix
+
+# Names that the records of methods import for type checkers only.
+FOR_CHECKERS = {"Preferences": Preferences, "RatingMatrix": RatingMatrix}
 _LOOKED = 50  # calls of a function that are looked at
 
 
@@ -60,7 +65,7 @@ def disagreement(value: object, hint: object, place: str) -> Iterator[str]:
         if not any(_fits(value, some) for some in _alternatives(hint)):
             yield f"{place} is {value.dtype}, but annotated {_told(hint)}"
     elif dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
-        for name, kind in typing.get_type_hints(type(value)).items():
+        for name, kind in typing.get_type_hints(type(value), localns=FOR_CHECKERS).items():
             if hasattr(value, name) and typing.get_origin(kind) is not typing.ClassVar:
                 yield from disagreement(getattr(value, name), kind, f"{place}.{name}")
     elif isinstance(value, (tuple, list)):
@@ -154,7 +159,7 @@ class Watch:
         if self.seen.get(code, 0) > _LOOKED:
             return
         if code not in self._hints:
-            self._hints[code] = typing.get_type_hints(self._functions[code])
+            self._hints[code] = typing.get_type_hints(self._functions[code], localns=FOR_CHECKERS)
         hints, name = self._hints[code], f"{frame.f_globals['__name__']}.{code.co_qualname}"
         if event == "return":
             kind = hints.get("return", Any)
@@ -168,7 +173,7 @@ class Watch:
 
     def _look_at_kernels(self) -> None:
         for name, kernel in self._kernels.items():
-            hints = typing.get_type_hints(kernel.py_func)
+            hints = typing.get_type_hints(kernel.py_func, localns=FOR_CHECKERS)
             names = list(inspect.signature(kernel.py_func).parameters)
             new = set(kernel.signatures) - self._before[name]
             for signature in kernel.nopython_signatures:

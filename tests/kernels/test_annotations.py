@@ -70,7 +70,10 @@ def users(ratings: RatingMatrix, preferences: Preferences, **options: object) ->
         read_ratings=lambda: ratings,
         preferences=preferences,
         artifacts=artifacts,
-        levels=rng.integers(1, 5, N).astype(np.int32),
+        # BOKG knows two levels.
+        levels=(
+            np.where(rng.random(N) < 0.3, 1, K) if options.get("method") == "bokg" else rng.integers(1, 5, N)
+        ).astype(np.int32),
         sensitive=sensitive,
         sensitive_names=["attribute"],
         identifying=np.arange(M) > 0,
