@@ -63,7 +63,9 @@ def condition(schema: Mapping[str, Any], value: str, depth: int = 0) -> str:
             parts.append(f"{value} - {value} == 0")  # neither infinite nor no number
         for name, sign in (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<")):
             if name in schema:
-                parts.append(f"{value} {sign} {schema[name]}")
+                # Versions of pydantic differ in whether the bound of a number is 0 or 0.0.
+                bound = schema[name]
+                parts.append(f"{value} {sign} {int(bound) if bound == int(bound) else bound}")
         return "(" + " and ".join(parts) + ")"
     if kind == "object":
         return f"{value} is mapping"

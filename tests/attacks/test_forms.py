@@ -19,6 +19,8 @@ from kgather._republishing.left_out import half_in
 from kgather._republishing.opening import open_evidence
 from kgather._settings.publication import PublishSettings
 
+pytestmark = pytest.mark.long
+
 FORMS = {
     "predicted": {},
     "pure": {"homogenize": "pure"},

@@ -163,7 +163,7 @@ def started(sample: Path, folder: Path, finished: int = 0) -> subprocess.Popen:
     return process
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "finished"), [(signal.SIGINT, 0), (signal.SIGINT, 9), (signal.SIGTERM, 9)])
 def test_stopped_by_a_signal(sample: Path, tmp_path: Path, number: signal.Signals, finished: int) -> None:
     process = started(sample, tmp_path, finished)
@@ -175,7 +175,7 @@ def test_stopped_by_a_signal(sample: Path, tmp_path: Path, number: signal.Signal
     assert left_behind(tmp_path) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_in_the_middle(sample: Path, tmp_path: Path) -> None:
     process = started(sample, tmp_path)
     [work] = tmp_path.glob(".kgather-*")
@@ -188,7 +188,7 @@ def test_killed_in_the_middle(sample: Path, tmp_path: Path) -> None:
     assert left_behind(tmp_path) == ["release"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/shm").is_dir() or os.geteuid() != 0, reason="needs a small file system to fill")
 def test_full_disk(sample: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
@@ -240,7 +240,7 @@ def test_places_that_would_do_harm(called: Called, sample: Path, tmp_path: Path,
     assert left_behind(tmp_path / "given") == ["ratings.csv"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_empty_folder_and_a_link_may_be_the_target(sample: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")

@@ -399,7 +399,7 @@ def test_membership_can_be_left_out() -> None:
     assert row["membership_advantage"] is row["membership_by_chance"] is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_releases(sample: Path, tmp_path: Path) -> None:
     code, said = run(sample, "--k", "5", "--methods", "bkg,k_member", "--out", tmp_path / "out", "--json")
     assert code == 0, said

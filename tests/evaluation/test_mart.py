@@ -10,6 +10,8 @@ from kgather._dbt_package import dbt_path
 from kgather._evaluation.metrics import ABOUT, measure
 from kgather._publishing import pipeline
 
+pytestmark = pytest.mark.long
+
 FORMS: dict[str, dict[str, object]] = {
     "predicted": {},
     "low_rank": {"cells": "low_rank"},

@@ -12,6 +12,8 @@ import pytest
 from kgather._guard.guard import Guard
 from kgather._guard.refused import Refused
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent.parent
 # The one in Bergen, whose salary no sums may give.
 SALARY = 999_999

@@ -11,7 +11,7 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods" / "README.md"
 SAMPLE = Path(__file__).parents[2] / "examples" / "ratings.csv"
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

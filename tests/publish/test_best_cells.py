@@ -13,6 +13,7 @@ def _all(published: Published, query: str) -> list[tuple]:
         return con.sql(query).fetchall()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["predicted", "padded"])
 def test_each_group_shows_what_is_predicted_best(publish_to, sample, form: str) -> None:
     published = publish_to(sample, k=5, cells="best 7", homogenize=form)
@@ -32,6 +33,7 @@ def test_each_group_shows_what_is_predicted_best(publish_to, sample, form: str) 
     assert all(rating <= worst[group] + 1e-6 for group, item, rating in predicted if (group, item) not in cells)
 
 
+@pytest.mark.long
 def test_more_than_all_items_are_all(publish_to, sample) -> None:
     published = publish_to(sample, k=5, cells="best 5000")
     assert _all(published, "select count(*) from kgather__ratings") == [(80 * published.audit.counts["groups"],)]
@@ -44,6 +46,7 @@ def test_best_goes_with_predictions_only() -> None:
         PublishSettings.from_options({"k": 5, "cells": "best 0"}, [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cells", ["low_rank", "all", "best 9"])
 def test_kg_rating_gives_any_cell(publish_to, sample, cells: str) -> None:
     published = publish_to(sample, k=5, cells=cells)

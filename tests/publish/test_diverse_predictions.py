@@ -7,6 +7,8 @@ import pytest
 
 from kgather._publishing.publish import LOADED_ATTRIBUTES
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("cells", ["all", "low_rank"])
 def test_every_group_holds_l_values_of_what_is_sensitive(publish_to, sample, tmp_path: Path, cells: str) -> None:

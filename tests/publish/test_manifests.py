@@ -12,7 +12,7 @@ from kgather._publishing import manifests, pipeline
 from kgather._settings.project import ProjectSettings
 from kgather._settings.publication import PublishSettings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 # Another value of every setting that is said to shape nothing.
 OTHERS: dict[str, Any] = {

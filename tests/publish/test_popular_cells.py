@@ -42,6 +42,7 @@ def popular(publish_to, sample) -> Published:
     return publish_to(sample, k=5, cells="popular 20")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["predicted", "padded"])
 def test_without_noise_each_group_shows_what_most_of_it_rated(publish_to, sample, form: str) -> None:
     published = publish_to(sample, k=5, cells="popular 7", popular_noise=0, homogenize=form)
@@ -60,6 +61,7 @@ def _said(published: Published) -> dict:
     return json.loads((published.folder / "audit.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_with_noise_the_choice_is_neither_the_counts_nor_blind(popular: Published) -> None:
     rows = _query(popular, _COUNTED)
     assert sum(shown for *_, shown in rows) == 20 * popular.audit.counts["groups"]
@@ -68,6 +70,7 @@ def test_with_noise_the_choice_is_neither_the_counts_nor_blind(popular: Publishe
     assert min(mean[True]) < max(mean[False])
 
 
+@pytest.mark.long
 def test_the_release_says_what_was_done(popular: Published) -> None:
     said = _said(popular)
     assert said["parameters"]["cells"] == "popular 20"
@@ -91,6 +94,7 @@ def test_the_release_says_what_was_done(popular: Published) -> None:
     """) == [(True,)]  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_seed_gives_the_groups_and_not_the_noise(popular: Published, publish_anew, sample) -> None:
     again = publish_anew(sample, k=5, cells="popular 20")
     groups = "select list(user_id order by user_id) as users from int_kgather__groups group by group_id order by users"
@@ -103,6 +107,7 @@ def test_the_seed_gives_the_groups_and_not_the_noise(popular: Published, publish
     assert set(_query(again, shown)) != set(_query(popular, shown))
 
 
+@pytest.mark.long
 def test_what_is_drawn_with_noise_is_opened_by_the_working_database_alone(popular: Published, sample: Path) -> None:
     with pytest.raises(InputError, match="chosen with noise, which its original alone does not tell"):
         open_evidence(popular.folder, [str(sample)])
@@ -110,6 +115,7 @@ def test_what_is_drawn_with_noise_is_opened_by_the_working_database_alone(popula
     assert len(evidence.shown.sizes) == popular.audit.counts["groups"]
 
 
+@pytest.mark.long
 def test_cells_are_added_to_it_for_diversity(publish_to, sample) -> None:
     published = publish_to(sample, k=5, cells="popular 20", diversity_l=6)
     assert published.audit.passed
@@ -155,7 +161,7 @@ def _kgather(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_the_command_line(tmp_path: Path, sample: Path) -> None:
     arguments = ["publish", str(sample), "--k", "5", "--out", str(tmp_path / "release"), "--cells", "popular 9"]
     found = _kgather(*arguments, "--set", "popular_noise=2")

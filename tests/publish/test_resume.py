@@ -102,7 +102,7 @@ STAGES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_in_each_stage(sample: Path, tmp_path: Path, quiet: tuple[Path, list[str]]) -> None:
     release, attacked = tmp_path / "release", []
     places: list[list[str]] = []
@@ -124,7 +124,7 @@ def test_killed_in_each_stage(sample: Path, tmp_path: Path, quiet: tuple[Path, l
     assert audit(release) == audit(quiet[0])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["input", "settings"])
 def test_another_run_begins_anew(sample: Path, tmp_path: Path, change: str) -> None:
     source = tmp_path / "ratings.csv"

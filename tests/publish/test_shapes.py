@@ -89,6 +89,7 @@ def groups(published: Published) -> list[tuple]:
         ).fetchall()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "shape",
     [

@@ -9,6 +9,8 @@ import pytest
 from kgather._dbt_package import dbt_path
 from kgather._publishing import pipeline
 
+pytestmark = pytest.mark.long
+
 
 def groups_of(file: Path) -> list[list[tuple]]:
     """What each group shows, without the groups' ids, which are drawn anew."""

@@ -56,11 +56,12 @@ class Present:
         marked, mark = self._marks()
         if before is not None:
             n = len(keys)
-            # Most often nothing came or went, and the rows are in the order in which they were kept.
+            # Most often nothing came or went, and the rows are in the order in which they were kept. Keys are any 64
+            # bits, so a table by their range, which isin() might choose, is of no use.
             gone = np.zeros(len(before.keys), dtype=bool)
             gone[n:] = True
             if not np.array_equal(before.keys[:n], keys):
-                gone = ~np.isin(before.keys, keys)
+                gone = ~np.isin(before.keys, keys, kind="sort")
             keys = np.concatenate([keys, before.keys[gone]])
             # Marks are below -1.
             atoms = np.concatenate([atoms, np.minimum(before.atoms[gone], _GONE)])
@@ -69,7 +70,7 @@ class Present:
             if len(marked):
                 again = marked[order[place]] == keys[n:]
                 atoms[n:][again] = mark[order[place[again]]]
-                new = ~np.isin(marked, keys[n:])
+                new = ~np.isin(marked, keys[n:], kind="sort")
                 marked, mark = marked[new], mark[new]
         keys, atoms = np.concatenate([keys, marked]), np.concatenate([atoms, mark])
         names = self.partition.names.tolist()

@@ -163,7 +163,7 @@ def _rating(table: Table) -> str:
     """A rating as SQL, DOUBLE."""
     column, family = identifier(table.names[table.columns.rating]), type_family(table.types[table.columns.rating])
     if family in TEXTS:
-        return values.rating_sql(f"{column}::varchar")
+        return values.rating_sql(f"cast({column} as varchar)")
     if family in FLOATS:
         # By way of a text where it is not an ordinary number, so that isfinite() sees it: see _is_nan.
         unusual = f"try_cast(cast({column} as varchar) as double)"
@@ -190,7 +190,7 @@ def _time(table: Table) -> tuple[str, str]:
             f"{column} is not null and not isfinite({column})",
         )
     if family in TEXTS:
-        text = f"{column}::varchar"
+        text = f"cast({column} as varchar)"
         read = values.time_sql(text, f"try_cast({text} as bigint)")
         return read, f"{text} is not null and not {values.no_time_sql(text)} and ({read}) is null"
     number = f"try_cast({column} as bigint)"

@@ -21,7 +21,6 @@ from kgather._publishing import disk
 from kgather._publishing.manifests import manifest_for
 from kgather._publishing.runs import Journal
 from kgather._settings.project import PREFIX, PREPARED
-from kgather._sql_functions import create_macros
 from kgather._sql_text import literal
 from kgather._verbosity import is_verbose
 
@@ -103,9 +102,11 @@ def build(
     `on_node` is called with the name of each model or test when it is finished, its number and their total.
     Raises InputError where the input was refused, PromiseError where a data test failed, KgatherError otherwise.
     """
-    # Imported here: it takes seconds, and most commands do not need it.
+    # Imported here: dbt and the kernels take seconds to load, and what is refused early needs neither.
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
     from dbt.cli.main import dbtRunner
+
+    from kgather._sql_functions import create_macros
 
     verbose = verbose or is_verbose()
     flags = [

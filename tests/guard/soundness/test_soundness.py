@@ -4,9 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import ask_all, statements, worlds
+
+pytestmark = pytest.mark.long
 
 LONG = int(os.environ.get("KGATHER_GUARD_SEQUENCES", "0"))
 """How many sequences the long run asks, and of up to how many statements each."""
