@@ -50,4 +50,6 @@ def _part(node: exp.Expr, part: str) -> Refused:
         return refused(Rule.JOINS, reason, node, allow="Name the key: JOIN ... USING (...) or ON ... = ...")
     if isinstance(node, exp.Union):
         return refused(Rule.SET_OPERATIONS, f"UNION with {part.upper()}", node, allow="Use UNION ALL")
+    if isinstance(node, exp.Func):  # sqlglot's names for further arguments change
+        return refused(Rule.NODES, f"An argument of {node.key.upper()} is not in the guard's lists", node)
     return refused(Rule.NODES, f"{part.strip('_').upper()} of {node.key.upper()} is not in the guard's lists", node)
