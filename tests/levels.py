@@ -2,8 +2,8 @@
 
 - fast: computes in this process. `make test-fast` runs these alone.
 - slow: publishes or starts a process, which costs seconds. `make test` runs these, too.
-- long: needs clients of others, an installation of its own, many ledgers, real ratings, load or a fuzzer, stops or kills
-  what runs, or publishes again and again to compare all forms. `make test-long` runs these.
+- long: needs clients of others, an installation of its own, many ledgers, real ratings, load or a fuzzer, stops or
+  kills what runs, or publishes again and again to compare all forms. `make test-long` runs these.
 
 Whoever asks for one of the fixtures below is slow or long without saying so. Others say so by a mark. A test without
 one that publishes or starts a process is stopped, whichever run it is in: what is called fast stays fast.
