@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource
 from kgather._settings.publication import PublishSettings
@@ -17,8 +18,13 @@ def asked_settings(
     """The settings from options by name (None: not given) and `VAR=VALUE` assignments.
 
     Users' attributes are read into a table of our own, whether they are a file or come with a wide table.
-    Raises InputError naming what is wrong and what it may be.
+    Raises InputError naming what is wrong and what it may be, and where a setting is given both ways.
     """
+    for assignment in assignments:
+        name = assignment.partition("=")[0]
+        if options.get(name) is not None:
+            msg = f"{name} is given by an option and by --set, and only one of them can hold. Leave one out."
+            raise InputError(msg)
     known = user_attributes is not None or load_options.artifact_columns is not None
     return PublishSettings.from_options(
         {**options, "user_attributes": LOADED_ATTRIBUTES if known else None}, list(assignments)
