@@ -163,8 +163,36 @@ def settings_macros() -> str:
         told = "'" + rule.told.replace("'", "\\'") + "'"
         told = re.sub(r"\{(\w+)\}", r"' ~ \1 ~ '", told).replace(" ~ ''", "")
         lines += [f"  {{% if {rule.wrong} %}}", f"    {{% do problems.append({told}) %}}", "  {% endif %}"]
+    lines += ["  {% if not problems %}", *_options_of_methods(), "  {% endif %}"]
     lines += ["  {{ return(problems) }}", "{% endmacro %}"]
     return "\n".join(lines) + "\n"
+
+
+def _options_of_methods() -> list[str]:
+    """Jinja that adds to `problems` what is wrong with a method's options; Python checks those of other packages."""
+    lines = ["    {% set options = kgather.setting('method_options') %}"]
+    for method in built_in().values():
+        known = schemas(method.options) if method.options.model_fields else {}
+        unknown = f"method {method.name} has no option "
+        names = f"; its options are: {', '.join(known)}." if known else "; it has none."
+        lines += [
+            f"    {{% if method == {method.name!r} %}}",
+            f"      {{% for name in options if name not in {jinja(list(known))} %}}",
+            f'        {{% do problems.append({unknown!r} ~ "\'" ~ name ~ "\'" ~ {names!r}) %}}',
+            "      {% endfor %}",
+        ]
+        if known:
+            lines.append("      {% set named_well = not problems %}")
+        for name, schema in known.items():
+            told = f"method {method.name}: {name} is {described(schema)}, not "
+            lines += [
+                f"      {{% set value = options[{name!r}] %}}",
+                f"      {{% if named_well and {name!r} in options and not {condition(schema, 'value')} %}}",
+                f"        {{% do problems.append({told!r} ~ tojson(value) ~ '.') %}}",
+                "      {% endif %}",
+            ]
+        lines.append("    {% endif %}")
+    return lines
 
 
 def _condition_of(name: str, schema: Mapping[str, Any]) -> str:
@@ -259,9 +287,11 @@ def vars_md() -> str:
         "`--vars '{kgather: {k: 10}}'` is refused, as it would replace all that the project nests there. A var",
         "of yours that is named `k` or `seed` is yours: kgather never reads it. `null` stands for the default.",
         "",
-        "On kgather's own command line these are the options of the same name, or `--set VAR=VALUE`.",
+        "On kgather's own command line these are options of the same name. Those without one are set by",
+        "`--set VAR=VALUE`. How files are read has options of its own, and `ratings`, `item_id_type`, `method_facts`",
+        "and `release_database` are for dbt alone.",
         "",
-        "Names that no other project would have are still read without the prefix, with a warning: "
+        "These names are unlikely in any other project, so they are still read without the prefix, with a warning: "
         + ", ".join(f"`{name}`" for name in OLD_NAMES)
         + ".",
     ]

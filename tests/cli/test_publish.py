@@ -111,6 +111,7 @@ def test_k_of_one_is_warned_of(sample: Path, tmp_path: Path) -> None:
         (["--k", "5", "--max-rejected-share", "2"], "max_rejected_share is "),
         (["--k", "5", "--set", "nonsense=1"], "The vars are: scale"),
         (["--k", "5", "--set", "seed"], "VAR=VALUE"),
+        (["--k", "5", "--set", "rank=2", "--set", "rank=3"], "rank is given twice by --set"),
         (["--k", "5", "--set", "k=2"], "k is given by an option and by --set"),
         (["--k", "5", "--format", "excel"], "format: "),
         (["--k", "5", "--encoding", "klingon"], "encoding: "),

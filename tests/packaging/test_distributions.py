@@ -116,6 +116,16 @@ def test_both_dbt_projects_agree_but_for_their_paths() -> None:
         assert at_root[name] == expected, name
 
 
+def test_the_lock_file_is_of_these_dependencies() -> None:
+    """`make lock` renews it: a floor that moved is not in it by itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    locked = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    [own] = [package for package in locked if package["name"] == project["name"]]
+    found = {each["name"]: each["specifier"] for each in own["metadata"]["requires-dist"] if "marker" not in each}
+    wanted = {each.name: each.specifier for each in map(Requirement, project["dependencies"])}
+    assert {name: SpecifierSet(said) for name, said in found.items()} == wanted
+
+
 def test_the_dbt_package_agrees_with_pyproject() -> None:
     """On its own version and on the versions of dbt: a consumer's dbt need not have been installed with kgather."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -1,6 +1,5 @@
 """The `kgather` command and what all its commands share."""
 
-import gc
 import os
 import signal
 import sys
@@ -106,8 +105,6 @@ def main() -> NoReturn:
     """Run the command line and exit with its code."""
     signal.signal(signal.SIGINT, _stop)
     signal.signal(signal.SIGTERM, _stop)
-    # What dbt loads stays until the end. Looking through it for garbage again and again is a tenth of a small run.
-    gc.set_threshold(200_000, 20, 20)
     try:
         app(standalone_mode=True)
         code = 0

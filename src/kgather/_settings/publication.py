@@ -16,7 +16,7 @@ from kgather._settings.options import checked_options
 from kgather._settings.rules import contradictions, holds
 from kgather._settings.validation import validated
 
-CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$"
+CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]{0,8})$"
 _GENERALIZATIONS = Literal["auto", "ndgh", "dgh", "none"]
 _ItemId = int | str
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -285,8 +285,8 @@ class PublishSettings(BaseModel):
         docs="Of `cells: popular N`: scale of the Laplace noise in the counts of raters, in raters. One member's "
         "rating changes the odds of what is shown by a factor of at most exp(1 / `popular_noise`); 0: no noise, and a "
         "single rating may decide. The draws come from the database's generator, which the operating system seeds, "
-        "and not from `seed`: whoever knew them could take them off. So the same input gives the same groups and other "
-        "cells, and such a release is attacked, measured and proven with its working database (`--keep-work`) only.",
+        "and not from `seed`: whoever knew the noise could subtract it. So the same input gives the same groups and "
+        "other cells, and such a release is attacked, measured and proven with its working database (`--keep-work`) only.",
         section=RELEASE,
         ge=0,
         allow_inf_nan=False,
@@ -361,8 +361,8 @@ class PublishSettings(BaseModel):
     metrics: Literal["auto", "all", "none"] = setting(
         "auto",
         "What kgather__metrics measures.",
-        docs="What `kgather__metrics` measures: `all`, `none`, or `auto`: above 20 million ratings what the classes "
-        "tell, else all. See [metrics.md](metrics.md).",
+        docs="What `kgather__metrics` measures: `all`, `none`, or `auto`: everything, and above 20 million "
+        "ratings only what the classes tell. See [metrics.md](metrics.md).",
         section=RELEASE,
         own_name=False,
     )
@@ -483,6 +483,9 @@ def _assigned(assignments: list[str]) -> dict[str, Any]:
         if not equals or name not in PublishSettings.model_fields:
             known = ", ".join(PublishSettings.model_fields)
             msg = f"--set takes VAR=VALUE, not {assignment!r}. The vars are: {known}."
+            raise InputError(msg)
+        if name in values:
+            msg = f"{name} is given twice by --set, and only one of them can hold. Leave one out."
             raise InputError(msg)
         try:
             values[name] = yaml.safe_load(text)

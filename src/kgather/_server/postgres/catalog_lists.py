@@ -29,7 +29,7 @@ MACROS = frozenset(name for name in re.findall(r"create macro (\w+)", _FUNCTIONS
 """Functions of PostgreSQL that the catalog has; those that begin with kg_ are for these."""
 
 SESSION = frozenset(_LISTS["session"])
-"""Functions that tell of the session."""
+"""Functions that describe the connection, as current_user does."""
 
 HARMLESS = frozenset(_LISTS["harmless"])
 """Functions of SQL that may be called, by the names of their nodes."""
@@ -56,7 +56,7 @@ LABELS: Mapping[type[exp.Expr], str] = _by_node("labels")
 VALUES: Mapping[type[exp.Expr], str] = {
     node: text.replace("{version}", VERSION) for node, text in _by_node("values").items()
 }
-"""What a node that tells of the session becomes, in DuckDB's SQL."""
+"""What a node that describes the connection becomes, in DuckDB's SQL."""
 
 VALUES_OF_CALLS: Mapping[str, str] = {LABELS[node]: text for node, text in VALUES.items()}
 """The same where it is called as a function."""

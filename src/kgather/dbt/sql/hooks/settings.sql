@@ -241,7 +241,7 @@
     {% do problems.append('homogenize is one of auto, predicted, microaggregated, padded, pure, interval, noise, none, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('cells') %}
-  {% if value is not none and not (value is string and modules.re.fullmatch('^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]*)$', value)) %}
+  {% if value is not none and not (value is string and modules.re.fullmatch('^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]{0,8})$', value)) %}
     {% do problems.append('cells is all, rated, low_rank, top N, best N or popular N (as top 100), not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('popular_noise') %}
@@ -417,6 +417,81 @@
   {% endif %}
   {% if diversity_l > 1 and solver == 'none' %}
     {% do problems.append('diversity_l needs a solver: added cells hold predictions.') %}
+  {% endif %}
+  {% if not problems %}
+    {% set options = kgather.setting('method_options') %}
+    {% if method == 'bkg' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method bkg has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'bokg' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method bokg has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'bounded_t_means' %}
+      {% for name in options if name not in ['sample', 'bins', 'rounds', 'virtual_centres'] %}
+        {% do problems.append('method bounded_t_means has no option ' ~ "'" ~ name ~ "'" ~ '; its options are: sample, bins, rounds, virtual_centres.') %}
+      {% endfor %}
+      {% set named_well = not problems %}
+      {% set value = options['sample'] %}
+      {% if named_well and 'sample' in options and not ((value is integer and value is not boolean and value >= 1) or value is none) %}
+        {% do problems.append('method bounded_t_means: sample is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+      {% endif %}
+      {% set value = options['bins'] %}
+      {% if named_well and 'bins' in options and not ((value is integer and value is not boolean and value >= 1) or value is none) %}
+        {% do problems.append('method bounded_t_means: bins is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+      {% endif %}
+      {% set value = options['rounds'] %}
+      {% if named_well and 'rounds' in options and not (value is integer and value is not boolean and value >= 1) %}
+        {% do problems.append('method bounded_t_means: rounds is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+      {% endif %}
+      {% set value = options['virtual_centres'] %}
+      {% if named_well and 'virtual_centres' in options and not value is boolean %}
+        {% do problems.append('method bounded_t_means: virtual_centres is true or false, not ' ~ tojson(value) ~ '.') %}
+      {% endif %}
+    {% endif %}
+    {% if method == 'customized' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method customized has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'epsilon' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method epsilon has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'k_likeness' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method k_likeness has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'k_member' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method k_member has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'mdav' %}
+      {% for name in options if name not in ['leftovers'] %}
+        {% do problems.append('method mdav has no option ' ~ "'" ~ name ~ "'" ~ '; its options are: leftovers.') %}
+      {% endfor %}
+      {% set named_well = not problems %}
+      {% set value = options['leftovers'] %}
+      {% if named_well and 'leftovers' in options and not (value is string and value in ['nearest', 'own']) %}
+        {% do problems.append('method mdav: leftovers is one of nearest, own, not ' ~ tojson(value) ~ '.') %}
+      {% endif %}
+    {% endif %}
+    {% if method == 'mondrian' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method mondrian has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
+    {% if method == 'gaussian_noise' %}
+      {% for name in options if name not in [] %}
+        {% do problems.append('method gaussian_noise has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% endfor %}
+    {% endif %}
   {% endif %}
   {{ return(problems) }}
 {% endmacro %}
