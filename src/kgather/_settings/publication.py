@@ -286,7 +286,7 @@ class PublishSettings(BaseModel):
         "rating changes the odds of what is shown by a factor of at most exp(1 / `popular_noise`); 0: no noise, and a "
         "single rating may decide. The draws come from the database's generator, which the operating system seeds, "
         "and not from `seed`: whoever knew the noise could subtract it. So the same input gives the same groups and "
-        "other cells, and such a release is attacked, measured and proven with its working database (`--keep-work`) only.",
+        "other cells. Such a release is attacked, measured and proven with its working database (`--keep-work`) only.",
         section=RELEASE,
         ge=0,
         allow_inf_nan=False,
