@@ -441,6 +441,10 @@ def secret_key(path: Path) -> bytes:
     return key
 
 
+def _new_key() -> str:
+    return secrets.token_hex(32)
+
+
 def _make_key(path: Path) -> None:
     """Make a key that is whole as soon as it is there; whoever comes second takes the first one's."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -448,7 +452,7 @@ def _make_key(path: Path) -> None:
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "w") as stream:
-            stream.write(secrets.token_hex(32) + "\n")
+            stream.write(_new_key() + "\n")
             stream.flush()
             os.fsync(stream.fileno())
         with suppress(FileExistsError):
