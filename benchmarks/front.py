@@ -20,10 +20,10 @@ from release import Fitted, K, Ratings
 
 from kgather._attacks.membership import compare
 from kgather.udfs.gathering import bkg
-from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.options import FOR_FIT
 from kgather.udfs.refining.refine import refine
 
 ALONE = ("nearest", "explained", "correlation", "likelihood", "folded")

@@ -31,10 +31,10 @@ from kgather._evaluation.candidates import ShownVectors
 from kgather._evaluation.evidence import Evidence, Scale
 from kgather.udfs.gathering import bkg
 from kgather.udfs.measuring.quality import armse
-from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.options import FOR_FIT
 from kgather.udfs.refining.refine import refine
 
 SEEDS = {"ml-100k": (0, 1, 2), "ml-1m": (0,), "jester": (0, 1, 2)}

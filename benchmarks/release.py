@@ -34,10 +34,10 @@ from kgather._loaders import LoadOptions, load
 from kgather._publishing.publish import publish
 from kgather._settings.publication import PublishSettings
 from kgather.udfs.gathering import bkg
-from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.options import FOR_FIT
 from kgather.udfs.ratings.matrix import RatingMatrix
 from kgather.udfs.refining.refine import refine
 

@@ -14,8 +14,7 @@ import typer
 from kgather._cli.app import app
 from kgather._dbt_package import dbt_path
 from kgather._settings.project import ProjectSettings
-from kgather.udfs.preferences.als import AlsOptions
-from kgather.udfs.preferences.funk import FunkOptions
+from kgather.udfs.preferences.options import AlsOptions, FunkOptions
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -16,10 +16,10 @@ from kernel_data import (
 from kgather._errors import InputError
 from kgather.udfs.gathering.bkg import gather
 from kgather.udfs.preferences import als
-from kgather.udfs.preferences.als import FOR_FIT, AlsOptions
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.options import FOR_FIT, AlsOptions
 from kgather.udfs.ratings._held_out import part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 

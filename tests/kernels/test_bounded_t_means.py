@@ -12,9 +12,9 @@ from kgather.udfs._shared.hashing import keyed, seed64
 from kgather.udfs.gathering import bkg
 from kgather.udfs.gathering import bounded_t_means as btm
 from kgather.udfs.measuring.quality import armse
-from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.options import FOR_FIT
 
 
 def choose(users: list[float], centres: list[float], least: int, most: int) -> list[int]:

@@ -16,9 +16,9 @@ from kgather._errors import InputError
 from kgather.udfs.gathering import bkg, bokg
 from kgather.udfs.gathering.customized import gather
 from kgather.udfs.measuring.quality import armse, sse
-from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.options import FOR_FIT
 
 
 def leaves(points: object, levels: object, **options: int) -> list[list[float]]:

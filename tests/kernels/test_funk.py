@@ -15,8 +15,9 @@ from kernel_data import (
 
 from kgather._errors import InputError
 from kgather.udfs.gathering.bkg import gather
-from kgather.udfs.preferences.funk import FunkOptions, visiting_order
+from kgather.udfs.preferences.funk import visiting_order
 from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.options import FunkOptions
 
 
 def _by_the_book(ratings: Ratings, n: int, m: int, rank: int, options: FunkOptions) -> tuple[np.ndarray, np.ndarray]:

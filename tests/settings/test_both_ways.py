@@ -82,8 +82,8 @@ EDGES: list[object] = [
     ["age"],
     "age",
 ]
-# What only Python asks, in the first Python model that dbt runs: the shape of a hierarchy.
-ONLY_PYTHON = re.compile(r"hierarchy")
+# What only Python asks, in the first Python model that dbt runs: the shape of a hierarchy and a solver's options.
+ONLY_PYTHON = re.compile(r"hierarchy|^(solver )?(als|funk|none) has no option")
 BASES: list[dict[str, object]] = [
     {},
     {"method": "gaussian_noise", "i_know_this_is_not_anonymous": True},
@@ -188,6 +188,7 @@ def test_old_names_are_read_with_a_warning() -> None:
     [
         ({"kgather": {"k": 10}}, {"kgather": {"k": 10}}, "would replace all that the project says"),
         ({"kgather_kk": 10}, {"kgather_kk": 10}, "there is no var kgather_kk"),
+        ({"Kgather_k": 10}, {"Kgather_k": 10}, "there is no var Kgather_k"),
         ({"kgather": {"kk": 10}}, {}, "there is no setting kk"),
         ({"kgather": {"kgather_kk": 10}}, {}, "there is no var kgather_kk"),
         ({"kgather": 10}, {}, "is a mapping of settings"),

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs.attacking._known_ratings import order_users
-from kgather.udfs.preferences.als import FOR_FIT
+from kgather.udfs.preferences.options import FOR_FIT
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 # Who wants to predict well, and has nobody to protect, learns a model that fits.

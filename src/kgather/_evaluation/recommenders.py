@@ -14,9 +14,9 @@ from kgather._evaluation.candidates import item_chunks
 from kgather._evaluation.evidence import Evidence
 from kgather._evaluation.metrics import Metric, shown_errors
 from kgather.udfs.measuring import nearest_neighbour
-from kgather.udfs.preferences.als import FOR_FIT
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.options import FOR_FIT
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _MOST_CELLS = 30_000_000  # of the release: above it nothing is trained, as cells would have to be written out

@@ -36,16 +36,16 @@ class ProjectSettings(PublishSettings):
         min_length=1,
     )
     user_column: str | None = setting(
-        None, "The column of users.", section=INPUT, shown_default="found by its usual names"
+        None, "The column of users.", section=INPUT, shown_default="found by its usual names", min_length=1
     )
     item_column: str | None = setting(
-        None, "The column of items.", section=INPUT, shown_default="found by its usual names"
+        None, "The column of items.", section=INPUT, shown_default="found by its usual names", min_length=1
     )
     rating_column: str | None = setting(
-        None, "The column of ratings.", section=INPUT, shown_default="found by its usual names"
+        None, "The column of ratings.", section=INPUT, shown_default="found by its usual names", min_length=1
     )
     time_column: str | None = setting(
-        None, "The column of times.", section=INPUT, shown_default="found by its usual names"
+        None, "The column of times.", section=INPUT, shown_default="found by its usual names", min_length=1
     )
     item_id_type: Literal["bigint", "varchar"] = setting(
         "bigint",
@@ -128,4 +128,4 @@ def _project_vars() -> Iterator[str]:
     found = project.get("vars") if isinstance(project, dict) else None
     scopes = [found, *(scope for scope in found.values() if isinstance(scope, dict))] if isinstance(found, dict) else []
     for scope in scopes:
-        yield from (str(name) for name in scope if str(name).startswith(PREFIX))
+        yield from (str(name) for name in scope if str(name).lower().startswith(PREFIX))

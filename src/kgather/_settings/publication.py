@@ -15,6 +15,7 @@ from kgather._settings.hierarchy import Hierarchy
 from kgather._settings.options import checked_options
 from kgather._settings.rules import contradictions, holds
 from kgather._settings.validation import validated
+from kgather.udfs.preferences.options import SOLVERS, options_of
 
 CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]{0,8})$"
 _GENERALIZATIONS = Literal["auto", "ndgh", "dgh", "none"]
@@ -451,6 +452,11 @@ class PublishSettings(BaseModel):
         said = contradictions(self._names())
         if not said:
             _ = self.options
+            if self.solver in SOLVERS:
+                options_of(self.solver, self.solver_options)
+            elif self.solver_options:
+                msg = f"solver {self.solver} has no options: leave solver_options out."
+                raise InputError(msg)
             if self.generalization == "dgh":
                 Hierarchy.parse(self.hierarchy, *(self.scale or ()))
             return self

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from kgather.udfs._shared.hashing import keyed, seed64
 from kgather.udfs._shared.one_type import int64
-from kgather.udfs._shared.options import flag, real, whole
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.preferences._gram import LANES, add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
 from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.preferences.options import AlsOptions
 from kgather.udfs.ratings._held_out import choose_held_out, part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
@@ -36,69 +36,6 @@ _ITEMS_AT_ONCE = 2048
 _SAMPLE_ABOVE = 20_000_000  # ratings from which items first learn from a part of the users
 _SAMPLE_SHARE = 0.1
 _BINS = 1 << 14  # of gaps between ratings and predictions
-
-
-@dataclass(frozen=True)
-class AlsOptions:
-    """Options of ALS.
-
-    sweeps: at most that many (each solves all items, then all users). regularization: weight of the squared
-    factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
-    `count_power`. rare_items: of an item with n ratings, that is multiplied by 1 + rare_items / n.
-    level_regularization, item_level_regularization: ratings at level zero (at the mean of all ratings) added
-    to each user (item). few_raters: where items have n ratings on average, regularization and level_regularization
-    of all users are multiplied by 1 + few_raters / n. influence: no rating moves what is predicted of its item by
-    more than about so many standard deviations: each is taken as at most so far above or below the mean of all
-    ratings and its user's level that its weight in the item's solution (in the level 1 / (ratings +
-    item_level_regularization), in the factors the length of its user's over their penalty and squares, as seen by a
-    user whose factors are as long as the root of the standard deviation) does not do more; 0: as it is. median: all
-    items' levels are moved by one number at the end, so that as many ratings lie above what is predicted as below
-    (lowest mean absolute error), instead of their mean (lowest RMSE). holdout: share of the ratings left out to see
-    when to stop; learning stops once `patience` sweeps in a row have not lowered the RMSE on them by `tolerance` of
-    itself, and the last `refit` sweeps use all ratings. holdout = 0 makes all sweeps.
-    """
-
-    sweeps: int = 20
-    regularization: float = 11.5
-    count_power: float = 0.0
-    rare_items: float = 30.0
-    few_raters: float = 16.0
-    level_regularization: float = 8.5
-    item_level_regularization: float = 1.0
-    influence: float = 0.064
-    median: bool = True
-    holdout: float = 0.02
-    tolerance: float = 1e-3
-    patience: int = 1
-    refit: int = 1
-
-    def __post_init__(self) -> None:
-        whole("sweeps", self.sweeps, 1)
-        real("regularization", self.regularization, 0, above=True)
-        real("count_power", self.count_power, 0, 1)
-        real("rare_items", self.rare_items, 0)
-        real("few_raters", self.few_raters, 0)
-        real("level_regularization", self.level_regularization, 0)
-        real("item_level_regularization", self.item_level_regularization, 0)
-        real("influence", self.influence, 0)
-        flag("median", self.median)
-        real("holdout", self.holdout, 0, 0.5)
-        real("tolerance", self.tolerance, 0)
-        whole("patience", self.patience, 1)
-        whole("refit", self.refit, 1)
-
-
-FOR_FIT: Mapping[str, Any] = {
-    "regularization": 1.0,
-    "count_power": 0.5,
-    "rare_items": 0.0,
-    "few_raters": 0.0,
-    "level_regularization": 0.5,
-    "item_level_regularization": 0.5,
-    "influence": 0.0,
-    "median": False,
-}
-"""Options for the best fit, where nothing of the model is released."""
 
 
 def learn_als(

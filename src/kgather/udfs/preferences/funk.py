@@ -15,47 +15,12 @@ from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.hashing import seed64
-from kgather.udfs._shared.options import flag, real, whole
 from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.preferences.options import FunkOptions
 from kgather.udfs.ratings._held_out import choose_held_out, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _LEVEL_ROUNDS = 5
-
-
-@dataclass(frozen=True)
-class FunkOptions:
-    """Options of Funk's SVD.
-
-    learning_rate, regularization: of every gradient step. epochs: passes over the ratings for each factor.
-    init: start value of all users and items in every factor. biases: take out levels of users and items
-    first, least squares with `level_regularization` added to each count. early_stopping: hold out the share
-    `holdout` of the ratings and leave a factor once `patience` epochs in a row have not lowered the
-    held-out RMSE by `tolerance` (in the unit of the ratings).
-    """
-
-    learning_rate: float = 0.001
-    regularization: float = 0.015
-    epochs: int = 60
-    init: float = 0.1
-    biases: bool = False
-    level_regularization: float = 5.0
-    early_stopping: bool = False
-    holdout: float = 0.02
-    patience: int = 2
-    tolerance: float = 1e-5
-
-    def __post_init__(self) -> None:
-        real("learning_rate", self.learning_rate, 0, 1, above=True)
-        real("regularization", self.regularization, 0)
-        whole("epochs", self.epochs, 1)
-        real("init", self.init, -np.inf)
-        flag("biases", self.biases)
-        real("level_regularization", self.level_regularization, 0)
-        flag("early_stopping", self.early_stopping)
-        real("holdout", self.holdout, 0, 0.9, above=True)
-        whole("patience", self.patience, 1)
-        real("tolerance", self.tolerance, 0)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from kgather._errors import InputError
-from kgather.udfs._shared.options import make_options, real, seed_number, whole
-from kgather.udfs.preferences.als import AlsOptions, learn_als
-from kgather.udfs.preferences.funk import FunkOptions, learn_funk
+from kgather.udfs._shared.options import real, seed_number, whole
+from kgather.udfs.preferences.als import learn_als
+from kgather.udfs.preferences.funk import learn_funk
 from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.preferences.options import AlsOptions, options_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 RANK = 3  # more factors fit better and give away more: docs/why-predicted.md
@@ -50,9 +51,7 @@ def learn(
             msg = f"the lowest rating of the scale, {low:g}, must be below the highest, {high:g}."
             raise InputError(msg)
         scale = (low, high)
-    if solver == "als":
-        return learn_als(matrix, rank, make_options(AlsOptions, options, "als"), seed, threads, scale, progress)
-    if solver == "funk":
-        return learn_funk(matrix, rank, make_options(FunkOptions, options, "funk"), seed, scale, progress)
-    msg = f"there is no solver '{solver}'; the solvers are: als, funk."
-    raise InputError(msg)
+    chosen = options_of(solver, options)
+    if isinstance(chosen, AlsOptions):
+        return learn_als(matrix, rank, chosen, seed, threads, scale, progress)
+    return learn_funk(matrix, rank, chosen, seed, scale, progress)

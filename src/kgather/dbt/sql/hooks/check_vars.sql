@@ -23,6 +23,8 @@ from the schema that the command line has, too (settings.sql); a Python model as
 {% macro unknown_vars() %}
   {% set problems = [] %}
   {% set known = kgather.setting_defaults().keys() | list + kgather.settings_outside() %}
+  {% set vars = [] %}
+  {% for name in known %}{% do vars.append('kgather_' ~ name) %}{% endfor %}
   {% set given = kgather.given_vars() %}
   {% if 'kgather' in given %}
     {% do problems.append(
@@ -30,20 +32,20 @@ from the schema that the command line has, too (settings.sql); a Python model as
       ~ "--vars '{kgather_k: 10}'."
     ) %}
   {% endif %}
-  {% for name in given if name.startswith('kgather_') and name[8:] not in known %}
+  {% for name in given if name.lower().startswith('kgather_') and name not in vars %}
     {% do problems.append("there is no var " ~ name ~ ". There are: kgather_" ~ known | join(', kgather_') ~ ".") %}
   {% endfor %}
   {% set nested = var('kgather', none) %}
   {% if nested is not none and nested is not mapping %}
     {% do problems.append("vars: kgather: is a mapping of settings, as {k: 10}, not " ~ tojson(nested) ~ ".") %}
   {% else %}
-    {% for name in nested or {} if name not in known and not (name | string).startswith('kgather_') %}
+    {% for name in nested or {} if name not in known and not (name | string | lower).startswith('kgather_') %}
       {% do problems.append(
         "there is no setting " ~ name ~ " under vars: kgather:. There are: " ~ known | join(', ') ~ "."
       ) %}
     {% endfor %}
   {% endif %}
-  {% for name in (nested if nested is mapping else {}) if (name | string).startswith('kgather_') and name[8:] not in known %}
+  {% for name in (nested if nested is mapping else {}) if (name | string | lower).startswith('kgather_') and name not in vars %}
     {% do problems.append("there is no var " ~ name ~ ". There are: kgather_" ~ known | join(', kgather_') ~ ".") %}
   {% endfor %}
   {{ return(problems) }}

@@ -294,19 +294,19 @@
     {% do problems.append('ratings is the name of a model, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('user_column') %}
-  {% if value is not none and not (value is string or value is none) %}
+  {% if value is not none and not ((value is string and value | length >= 1) or value is none) %}
     {% do problems.append('user_column is a text, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('item_column') %}
-  {% if value is not none and not (value is string or value is none) %}
+  {% if value is not none and not ((value is string and value | length >= 1) or value is none) %}
     {% do problems.append('item_column is a text, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('rating_column') %}
-  {% if value is not none and not (value is string or value is none) %}
+  {% if value is not none and not ((value is string and value | length >= 1) or value is none) %}
     {% do problems.append('rating_column is a text, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('time_column') %}
-  {% if value is not none and not (value is string or value is none) %}
+  {% if value is not none and not ((value is string and value | length >= 1) or value is none) %}
     {% do problems.append('time_column is a text, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('item_id_type') %}
