@@ -9,11 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kgather._cli import reading
 from kgather._cli.console import StageProgress, print_json, print_line, say
+from kgather._cli.reading import load_options, with_reading
 from kgather._errors import InputError
-from kgather._loaders import LoadOptions
-from kgather._settings.validation import validated
 from kgather.udfs._shared.options import whole
 
 if TYPE_CHECKING:  # the package brings the kernels, which take seconds to load
@@ -26,7 +24,9 @@ _ATTACKER = "The attacker"
 _GATES = "Gates: exit with 3 where an attack finds more"
 
 
+@with_reading()
 def command(
+    *,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of the release.")],
     original: Annotated[
         list[str],
@@ -106,11 +106,7 @@ def command(
             rich_help_panel=_ATTACKER,
         ),
     ] = True,
-    format: reading.Format = None,
-    delimiter: reading.Delimiter = None,
-    user_column: reading.UserColumn = None,
-    item_column: reading.ItemColumn = None,
-    rating_column: reading.RatingColumn = None,
+    reading: dict[str, Any],
     publish_seed: Annotated[
         int, typer.Option("--publish-seed", help="The --seed of the publication.", rich_help_panel=_ORIGINAL)
     ] = 0,
@@ -183,16 +179,7 @@ def command(
     _check(others, max_advantage, out, targets)
     numbers = _numbers(known)
     names = None if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
-    options = validated(
-        LoadOptions,
-        {
-            "format": format,
-            "delimiter": delimiter,
-            "user_column": user_column,
-            "item_column": item_column,
-            "rating_column": rating_column,
-        },
-    )
+    options = load_options(reading)
     from kgather._republishing.opened import Sources, attack_release
 
     sources = Sources(

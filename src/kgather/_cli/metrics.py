@@ -3,17 +3,20 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from kgather._cli.console import StageProgress, print_json
+from kgather._cli.reading import load_options, with_reading
 from kgather._evaluation.named import Metric
 
 
+@with_reading()
 def command(
+    *,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="The folder of a release.")],
     original: Annotated[
         list[str],
@@ -35,6 +38,7 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="VAR=VALUE", help="A var it was published with that its audit does not name."),
     ] = None,
+    reading: dict[str, Any],
     json_output: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Measure what utility was lost in a release.
@@ -50,6 +54,7 @@ def command(
             original,
             seed=seed,
             recommender=recommender,
+            load_options=load_options(reading),
             assignments=assignments or [],
             report=progress.report,
         )

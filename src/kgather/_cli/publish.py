@@ -5,21 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
-from kgather._cli import reading
 from kgather._cli.console import StageProgress, print_checks, print_json, print_line, warn
+from kgather._cli.reading import PANEL, load_options, with_reading
 from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
-from kgather._loaders import LoadOptions
 from kgather._publishing.asked import asked_settings
 from kgather._publishing.publish import AttributesSource, Published, publish
 from kgather._settings.fields import RELEASE, USERS
-from kgather._settings.validation import validated
 
-_INPUT = reading.PANEL
+_INPUT = PANEL
 _USERS = USERS
 _RELEASE = RELEASE
 
 
+@with_reading()
 @with_settings
 def command(
     *,
@@ -31,13 +30,7 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Where the release goes: a new or empty folder.")
     ] = Path("release"),
-    format: reading.Format = None,
-    delimiter: reading.Delimiter = None,
-    encoding: reading.Encoding = None,
-    user_column: reading.UserColumn = None,
-    item_column: reading.ItemColumn = None,
-    rating_column: reading.RatingColumn = None,
-    time_column: reading.TimeColumn = None,
+    reading: dict[str, Any],
     settings: dict[str, Any],
     artifact_columns: Annotated[
         str | None,
@@ -102,25 +95,13 @@ def command(
     groups.parquet, members.parquet, what each group is shown to think (ratings.parquet, or what goes with the method),
     release.duckdb and audit.json. Nothing is written unless every check of the audit passes.
     """
-    load_options = validated(
-        LoadOptions,
-        {
-            "format": format,
-            "delimiter": delimiter,
-            "encoding": encoding,
-            "user_column": user_column,
-            "item_column": item_column,
-            "rating_column": rating_column,
-            "time_column": time_column,
-            "artifact_columns": names(artifact_columns),
-        },
-    )
+    options = load_options(reading, artifact_columns=names(artifact_columns))
     attributes = (
         None
         if user_attributes is None
         else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header)
     )
-    asked = asked_settings({"k": k, **settings}, load_options, attributes, assignments or [])
+    asked = asked_settings({"k": k, **settings}, options, attributes, assignments or [])
     from kgather._republishing.sweep import other_sizes  # the kernels take seconds to load
 
     with StageProgress() as progress:
@@ -128,7 +109,7 @@ def command(
             inputs,
             out,
             asked,
-            load_options,
+            options,
             user_attributes=attributes,
             other_sizes=other_sizes(_sizes(sweep)),
             force=force,

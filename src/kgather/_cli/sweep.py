@@ -2,21 +2,21 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from kgather._cli import reading
 from kgather._cli.console import StageProgress, print_json, print_line
+from kgather._cli.reading import load_options, with_reading
 from kgather._errors import InputError
-from kgather._loaders import LoadOptions
 from kgather._republishing.sweep import RULE, Sweep, SweepRow, check_folder, sweep, write
-from kgather._settings.validation import validated
 
 
+@with_reading()
 def command(
+    *,
     inputs: Annotated[
         list[str],
         typer.Argument(metavar="INPUT...", help="Files of ratings, or FILE.duckdb:TABLE. Their formats are detected."),
@@ -43,13 +43,7 @@ def command(
     ] = True,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    format: reading.Format = None,
-    delimiter: reading.Delimiter = None,
-    encoding: reading.Encoding = None,
-    user_column: reading.UserColumn = None,
-    item_column: reading.ItemColumn = None,
-    rating_column: reading.RatingColumn = None,
-    time_column: reading.TimeColumn = None,
+    reading: dict[str, Any],
 ) -> None:
     """Compare methods and sizes of group: what a release costs, and what attackers get from it.
 
@@ -58,25 +52,14 @@ def command(
     """
     if out is not None:
         check_folder(out, force=force)
-    load_options = validated(
-        LoadOptions,
-        {
-            "format": format,
-            "delimiter": delimiter,
-            "encoding": encoding,
-            "user_column": user_column,
-            "item_column": item_column,
-            "rating_column": rating_column,
-            "time_column": time_column,
-        },
-    )
+    options = load_options(reading)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with StageProgress() as progress:
         found = sweep(
             inputs,
             names,
             _sizes(k),
-            load_options,
+            options,
             assignments=assignments or [],
             seed=seed,
             membership=membership,

@@ -121,7 +121,10 @@ def command(
     width: Annotated[
         float | None,
         typer.Option(
-            "--width", metavar="R", help="Width of the ratings' scale; that of the data.", rich_help_panel=_RATINGS
+            "--width",
+            metavar="R",
+            help="How far rated is from not rated; the highest rating.",
+            rich_help_panel=_RATINGS,
         ),
     ] = None,
     sensitive_items: Annotated[

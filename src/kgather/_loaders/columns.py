@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kgather._errors import InputError
+from kgather._loaders import shapes
 from kgather._loaders.options import LoadOptions
 
 Role = Literal["user", "item", "rating", "time"]
@@ -16,32 +17,31 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# For each role the names known for it, the surest first; compared in lower case without punctuation.
+# For each role the names that are clear, the surest first; compared in lower case without punctuation.
 SYNONYMS: dict[Role, tuple[frozenset[str], ...]] = {
     "user": (
         _words(
             "userid uid customerid custid reviewerid memberid accountid personid viewerid raterid profileid "
             "clientid visitorid subjectid participantid patronid readerid listenerid playerid studentid "
-            "userno usernumber useridx userindex"
+            "userno usernumber useridx userindex userkey usersha1 userhash authorid authorsteamid steamid"
         ),
         _words(
             "user usr customer reviewer member account person viewer rater client visitor respondent "
-            "participant reader listener player student userhash u"
+            "participant reader listener player student username reviewername"
         ),
-        _words("username reviewername author authorid nickname login profilename"),
     ),
     "item": (
         _words(
             "itemid iid movieid filmid productid bookid isbn jokeid asin trackid songid artistid albumid "
             "animeid mangaid gameid appid businessid restaurantid recipeid beerid wineid articleid showid "
-            "courseid hotelid placeid venueid videoid contentid titleid itemno itemnumber itemidx itemindex"
+            "courseid hotelid placeid venueid videoid contentid titleid itemno itemnumber itemidx itemindex itemkey "
+            "artistmbid artmbid trackmbid parentasin isbn13 imdbid tmdbid"
         ),
         _words(
-            "item movie film product book joke track song artist album anime manga game app business "
-            "restaurant recipe beer wine article show course hotel place venue video content parentasin "
-            "sku ean upc isbn13 imdbid tmdbid i"
+            "item movie film product book joke track song album anime manga game app business "
+            "restaurant recipe beer wine article show course hotel place venue video content sku ean upc "
+            "itemname movietitle moviename filmtitle productname producttitle booktitle beername"
         ),
-        _words("title itemname movietitle moviename filmtitle productname producttitle booktitle beername"),
     ),
     "rating": (
         _words("rating ratings userrating bookrating movierating itemrating productrating ratingvalue ratingscore"),
@@ -49,13 +49,20 @@ SYNONYMS: dict[Role, tuple[frozenset[str], ...]] = {
             "score stars star overall rate rated grade preference myrating userscore reviewscore "
             "starrating overallrating reviewrating reviewoverall"
         ),
-        _words("value weight points vote votes r"),
     ),
     "time": (
         _words("timestamp ratedat ratingtime ratingtimestamp ratingdate unixreviewtime unixtimestamp unixtime"),
         _words("time date datetime ts reviewtime reviewtimestamp reviewdate eventtime createdat"),
         _words("when t updatedat dateadded dateupdated"),
     ),
+}
+
+# Names that may mean a role, and often mean something else: good for a proposal, not for being read unasked.
+UNCLEAR: dict[Role, frozenset[str]] = {
+    "user": _words("u author nickname login profilename name id"),
+    "item": _words("i artist title"),
+    "rating": _words("r value weight points vote votes plays playcount count hours listencount"),
+    "time": frozenset(),
 }
 
 
@@ -104,47 +111,101 @@ def option_name(role: Role) -> str:
     return f"--{role}-column"
 
 
-def choose_by_name(where: str, names: Sequence[str], options: LoadOptions) -> Columns:
+class RolesUnknownError(InputError):
+    """Which columns hold users, items and ratings is not clear, and a guess could publish people's names.
+
+    `proposal` is what would confirm the likeliest reading, as options of the command line.
+    """
+
+    def __init__(self, where: str, why: str, seen: str, proposal: str, count: int = 0) -> None:
+        super().__init__(
+            f"{where}: {why} The first lines, with letters as A or a and digits as #:\n{seen}\n"
+            f"If this is right, say so: {proposal}\n"
+            "Look twice which column holds the people: what is read as items is published."
+        )
+        self.where, self.why, self.seen, self.count = where, why, seen, count
+
+    def beside(self, sibling: str, named: Sequence[str]) -> "RolesUnknownError":
+        """The same, where another input names its columns: what its order would be for this one."""
+        why = f"{self.why} {sibling} does, and has as many; this one may have the same order."
+        return RolesUnknownError(self.where, why, self.seen, f"--fields {','.join(named)}", self.count)
+
+
+def choose_by_name(
+    where: str, names: Sequence[str], options: LoadOptions, rows: Sequence[Sequence[str]] = ()
+) -> Columns:
     """Choose the columns of a table that names them.
 
     Args:
         where: The input, for messages.
         names: The names of all columns.
         options: What was said about them.
+        rows: The first records, for messages; of their values only the shapes are told.
 
     Raises:
-        InputError: A column named in the options is missing, two columns fit a role equally well, or none
-            does.
+        InputError: A column named in the options is missing, two columns fit a role equally well, `fields` says
+            something else than the names, or (RolesUnknownError) no name is clear for a role.
     """
-    user = _find(where, names, "user", options)
-    item = _find(where, names, "item", options)
-    rating = _find(where, names, "rating", options)
-    time = None if times_ignored(options) else _find(where, names, "time", options)
-    missing: list[Role] = [role for role in ROLES[:3] if {"user": user, "item": item, "rating": rating}[role] is None]
-    if user is None or item is None or rating is None:
-        lacking = " and ".join(f"{role}s" for role in missing)
-        flags = ", ".join(option_name(role) for role in missing)
-        message = f"{where}: no column of {lacking} found. The columns are: {listed(names)}. Say which with {flags}."
-        raise InputError(message)
-    return _distinct(where, Columns(user, item, rating, time))
+    found = {role: _find(where, names, role, options) for role in ROLES}
+    if times_ignored(options):
+        found["time"] = None
+    if options.fields is not None:
+        found = _agreed(where, names, options, found)
+    if any(found[role] is None for role in ROLES[:3]):
+        raise _unclear(where, names, found, rows)
+    user, item, rating = (found[role] for role in ROLES[:3])
+    assert user is not None
+    assert item is not None
+    assert rating is not None
+    return _distinct(where, Columns(user, item, rating, found["time"]))
 
 
-def choose_by_position(where: str, count: int, options: LoadOptions, *, has_time: bool) -> Columns:
-    """Choose the columns of a file without a header: user, item, rating, time, unless the options differ.
+def _agreed(
+    where: str, names: Sequence[str], options: LoadOptions, found: dict[Role, int | None]
+) -> dict[Role, int | None]:
+    """What `fields` says, where the names do not say otherwise."""
+    said = _of_fields(where, len(names), options)
+    for role in ROLES:
+        named, at = found[role], said.get(role)
+        if named is not None and at is not None and named != at:
+            message = (
+                f"{where}: --fields says that field {at + 1} holds the {role}s, and the first line that field "
+                f"{named + 1} does ('{_shown(names[named])}'). Leave --fields out, or name the columns with "
+                f"{option_name(role)}."
+            )
+            raise InputError(message)
+    return {role: said[role] if role in said else found[role] for role in ROLES}
+
+
+def _unclear(
+    where: str, names: Sequence[str], found: dict[Role, int | None], rows: Sequence[Sequence[str]]
+) -> RolesUnknownError:
+    """What to say where names are not clear, with a proposal of the names that might be meant."""
+    plains = [plain(name) for name in names]
+    taken = {at for at in found.values() if at is not None}
+    proposed: list[str] = []
+    for role in ROLES[:3]:
+        if found[role] is not None:
+            continue
+        may = [at for at, name in enumerate(plains) if name in UNCLEAR[role] and at not in taken]
+        proposed.append(f"{option_name(role)} {_shown(names[may[0]]) if may else 'NAME'}")
+    missing = " and ".join(f"{role}s" for role in ROLES[:3] if found[role] is None)
+    why = f"no column is clearly named as that of the {missing}. The columns are: {listed(names)}."
+    return RolesUnknownError(where, why, shapes.table_of(rows), " ".join(proposed))
+
+
+def choose_by_position(where: str, count: int, options: LoadOptions) -> Columns | None:
+    """Choose the columns of a file without a header, as the options say; None where they do not say it.
 
     Args:
         where: The input, for messages.
         count: How many fields a line has.
         options: What was said about the columns.
-        has_time: The fourth field holds times.
 
     Raises:
         InputError: A position is none, or there are too few fields.
     """
-    default: dict[Role, int] = {"user": 0, "item": 1, "rating": 2}
-    if has_time and count > 3:
-        default["time"] = 3
-    said: dict[Role, int] = {}
+    said: dict[Role, int] = _of_fields(where, count, options) if options.fields is not None else {}
     for role in ROLES:
         value = wanted(options, role)
         if value is None or (role == "time" and times_ignored(options)):
@@ -156,17 +217,30 @@ def choose_by_position(where: str, count: int, options: LoadOptions, *, has_time
             )
             raise InputError(message)
         said[role] = int(value) - 1
-    if times_ignored(options) or ("time" in default and default["time"] in said.values()):
-        default.pop("time", None)
-    chosen = {**default, **said}
-    for role, position in chosen.items():
+    if times_ignored(options):
+        said.pop("time", None)
+    for role, position in said.items():
         if not 0 <= position < count:
             message = (
                 f"{where} has {count} fields a line, so there is no field {position + 1} for the {role}s. "
                 f"Say which with {option_name(role)}, or what separates the fields with --delimiter."
             )
             raise InputError(message)
-    return _distinct(where, Columns(chosen["user"], chosen["item"], chosen["rating"], chosen.get("time")))
+    if not said.keys() >= set(ROLES[:3]):
+        return None
+    return _distinct(where, Columns(said["user"], said["item"], said["rating"], said.get("time")))
+
+
+def _of_fields(where: str, count: int, options: LoadOptions) -> dict[Role, int]:
+    """The position of each role that `fields` names."""
+    given = options.fields or ()
+    if len(given) != count:
+        message = (
+            f"{where} has {count} fields a line, and --fields names {len(given)}. Name each, with - for those that "
+            "are not read; or say what separates the fields with --delimiter."
+        )
+        raise InputError(message)
+    return {role: given.index(role) for role in ROLES if role in given}
 
 
 def roles_named(names: Sequence[str], options: LoadOptions) -> int:
@@ -247,7 +321,8 @@ def _distinct(where: str, columns: Columns) -> Columns:
 
 def plain(name: str) -> str:
     """A name in lower case without punctuation."""
-    lowered = name.strip().lower()
+    # RecBole writes the type of a column after its name, as in user_id:token.
+    lowered = re.sub(r":(token|float)(_seq)?$", "", name.strip().lower())
     return re.sub(r"[^a-z0-9]", "", lowered) or lowered
 
 

@@ -94,8 +94,8 @@ def rows_sql(lines: str, layout: Layout, *, whole: bool) -> str:
         f"case when f is null then {fault} "
         f"when len(f) <> {layout.count} "
         f"then 'malformed line: expected {layout.count} fields, found ' || len(f) "
-        f"when {is_blank('u')} then '{values.USER_EMPTY}' "
-        f"when {is_blank('i')} then '{values.ITEM_EMPTY}' "
+        f"when {values.is_missing('u', layout.missing)} then '{values.USER_EMPTY}' "
+        f"when {values.is_missing('i', layout.missing)} then '{values.ITEM_EMPTY}' "
         f"{values.rating_problem_sql('rating')} {time_problem} end as problem from ({times})"
     )
 

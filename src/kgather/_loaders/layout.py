@@ -1,13 +1,14 @@
 """Working out the layout of a text file (separator, header, columns) from its first lines."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kgather._errors import InputError
-from kgather._loaders import columns, fields, values
-from kgather._loaders.columns import Columns
-from kgather._loaders.options import LoadOptions
+from kgather._loaders import columns, fields, shapes, standard, values
+from kgather._loaders.columns import Columns, RolesUnknownError
+from kgather._loaders.options import MISSING, LoadOptions
 
 # In the order of preference where several separators explain the lines equally well.
 DELIMITERS = ("::", "\t", ";", ",", "|", " ")
@@ -15,8 +16,7 @@ DELIMITERS = ("::", "\t", ";", ",", "|", " ")
 # A quoted field may span so many lines.
 LONGEST_RECORD = 1000
 
-FIXED_DELIMITER = {"tsv": "\t", "movielens-dat": "::", "u.data": "\t"}
-_NEVER_HEADER = ("movielens-dat", "u.data")
+FIXED_DELIMITER = {"tsv": "\t", **standard.DELIMITERS}
 
 Line = tuple[int, str]
 
@@ -26,7 +26,8 @@ class Layout:
     """How the lines of a file are to be read.
 
     `header_line` is the number of the line that names the columns, 0 where there is none; `names` are the
-    names it gives. `count` is the number of fields a line must have.
+    names it gives. `count` is the number of fields a line must have. `known_by` says how it is known which column
+    holds what: the header, what was said, or a format that fixes it.
     """
 
     format: str
@@ -37,6 +38,17 @@ class Layout:
     names: tuple[str, ...] = ()
     decimal_comma: bool = False
     warnings: tuple[str, ...] = ()
+    known_by: str = "the header"
+    missing: tuple[str, ...] = MISSING
+
+    def as_fields(self) -> list[str]:
+        """The order of the columns as `fields` would say it."""
+        order = ["-"] * self.count
+        for role in columns.ROLES:
+            position = self.columns.position(role)
+            if position is not None:
+                order[position] = role
+        return order
 
     def column_names(self) -> dict[str, str | None]:
         """For each role its column: the name in the header, or the position counted from 1."""
@@ -61,24 +73,31 @@ def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
     Raises:
         InputError: No layout with users, items and ratings explains the lines.
     """
-    delimiter = options.delimiter or FIXED_DELIMITER.get(options.format)
+    sample, said = _without_separator_line(sample)
+    delimiter = options.separator or FIXED_DELIMITER.get(options.format) or said
     candidates = (delimiter,) if delimiter else DELIMITERS
     best: tuple[float, Layout] | None = None
-    complaints: list[tuple[int, InputError]] = []
+    complaints: list[tuple[bool, int, InputError]] = []
     for candidate in candidates:
         records = records_of(sample, candidate)
         count = _usual_count(records)
         try:
             layout = _explain(where, candidate, count, records, options)
         except InputError as error:
-            complaints.append((count, error))
+            complaints.append((isinstance(error, RolesUnknownError), count, error))
             continue
         score = _share_good(layout, records)
         if best is None or score > best[0]:
             best = (score, layout)
-    if best is None or (best[0] == 0 and complaints and max(c for c, _ in complaints) > best[1].count):
-        raise max(complaints, key=lambda complaint: complaint[0])[1]
-    return replace(best[1], format=_format_name(best[1], options))
+    if best is None or (best[0] == 0 and complaints and max(count for _, count, _ in complaints) > best[1].count):
+        raise max(complaints, key=lambda complaint: complaint[:2])[2]
+    return replace(best[1], format=_format_name(best[1], options), missing=options.missing)
+
+
+def _without_separator_line(sample: Sequence[Line]) -> tuple[Sequence[Line], str | None]:
+    """Leave out a first line `sep=;`, by which spreadsheets say the separator, and give what it says."""
+    said = re.fullmatch(r"sep=(.)", sample[0][1].strip(" \r"), re.IGNORECASE)
+    return (sample[1:], said[1]) if said and len(sample) > 1 else (sample, None)
 
 
 Record = tuple[int, list[str] | None]
@@ -115,31 +134,75 @@ def _usual_count(records: Sequence[Record]) -> int:
 def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], options: LoadOptions) -> Layout:
     comma = delimiter != ","
     header = _header(count, records, options, decimal_comma=comma)
+    below = [split for _, split in records[1 if header else 0 :] if split is not None and len(split) == count]
     if header is not None:
         line, names = header
-        chosen = columns.choose_by_name(where, names, options)
+        chosen = columns.choose_by_name(where, names, options, below)
         layout = Layout("csv", delimiter, len(names), chosen, line, tuple(names), comma)
         return _with_usable_time(where, layout, records, options)
     if count < 3:
         message = (
             f"{where}: the lines have {count} field{'s' if count != 1 else ''}, "
-            "and user, item and rating need 3. Say what separates the fields with --delimiter."
+            f"and user, item and rating need 3. {_json_or_separator(records)}"
         )
         raise InputError(message)
-    has_time = options.time_column is None and _holds_times(column_of(records, 3, count), named=False)
-    chosen = columns.choose_by_position(where, count, options, has_time=has_time)
-    ratings = column_of(records, chosen.rating, count)
+    known_by = "what was said"
+    found = columns.choose_by_position(where, count, options)
+    if found is None:
+        found = standard.columns_of(where, delimiter, below, options)
+        known_by = "the format"
+    if found is None:
+        raise _unknown(where, records, below, comma)
+    ratings = column_of(records, found.rating, count)
     if 2 * sum(values.is_number(text, decimal_comma=comma) for text in ratings) < len(ratings):
         message = (
-            f"{where}: no header was recognised and field {chosen.rating + 1} of {count} does not hold "
-            "numbers, so the ratings were not found. Say which field they are with --rating-column, "
-            "or use --header."
+            f"{where}: field {found.rating + 1} of {count} does not hold numbers, so it cannot be the ratings. Its "
+            f"first lines, with letters as A or a and digits as #:\n{shapes.table_of(below)}\n"
+            "Say which field they are with --fields or --rating-column, or use --header if the first line names them."
         )
         raise InputError(message)
-    warnings: tuple[str, ...] = ()
-    if count > 3 and chosen.time is None and options.time_column is None:
-        warnings = (f"{where}: field 4 does not look like a time; the ratings have no times.",)
-    return Layout("csv", delimiter, count, chosen, 0, (), comma, warnings)
+    return Layout("csv", delimiter, count, found, 0, (), comma, (), known_by)
+
+
+def _json_or_separator(records: Sequence[Record]) -> str:
+    first = next((split[0].lstrip() for _, split in records if split), "")
+    if first.startswith(("{", "[")):
+        return "It looks like JSON, which is not read yet: turn it into CSV or Parquet first."
+    return "Say what separates the fields with --delimiter."
+
+
+def _unknown(where: str, records: Sequence[Record], below: Sequence[Sequence[str]], comma: bool) -> RolesUnknownError:
+    """What to say where nothing names the columns, with a reading to confirm or to correct."""
+    first = (records[0][1] or [""])[0].lstrip()
+    marks = [mark for mark in ("#", "%", "//") if first.startswith(mark)]
+    if marks and len(records) > 1:
+        why = f"line {records[0][0]} begins with '{marks[0]}', and no line is known to name the columns."
+        return RolesUnknownError(where, why, shapes.table_of(below), f"--comment '{marks[0]}'")
+    why = "no line names the columns, so which of them holds the people is not known."
+    proposal = f"--fields {','.join(proposed_fields(below, comma))}"
+    return RolesUnknownError(where, why, shapes.table_of(below), proposal, len(below[0]) if below else 0)
+
+
+def proposed_fields(below: Sequence[Sequence[str]], comma: bool) -> list[str]:
+    """What the fields of these records may be, in their order: a proposal, for somebody to confirm."""
+    count = len(below[0]) if below else 3
+    by_field = [[record[at] for record in below] for at in range(count)]
+    proposed = ["-"] * count
+    times = [at for at in range(count) if _holds_times(by_field[at], named=False)]
+    numbers = [
+        at
+        for at in range(count)
+        if at not in times[-1:] and all(values.is_number(text, decimal_comma=comma) for text in by_field[at])
+    ]
+    if times and count > 3:
+        proposed[times[-1]] = "time"
+    # Of columns of numbers the ratings are those with the fewest values; of two alike, the later.
+    if numbers:
+        proposed[min(numbers, key=lambda at: (len({*by_field[at]}), -at))] = "rating"
+    for role in ("user", "item", "rating"):
+        if role not in proposed and "-" in proposed:
+            proposed[proposed.index("-")] = role
+    return proposed
 
 
 def _header(
@@ -147,7 +210,7 @@ def _header(
 ) -> tuple[int, list[str]] | None:
     """The line number and the names of the header, if the first record is one."""
     line, first = records[0]
-    if options.header is False or (options.header is None and options.format in _NEVER_HEADER):
+    if options.header is False or (options.header is None and options.format in standard.DELIMITERS):
         return None
     if first is None:
         return None
@@ -216,9 +279,6 @@ def _share_good(layout: Layout, records: Sequence[Record]) -> float:
 def _format_name(layout: Layout, options: LoadOptions) -> str:
     if options.format != "auto":
         return options.format
-    if layout.delimiter == "::" and not layout.header_line:
-        return "movielens-dat"
-    if layout.delimiter == "\t":
-        bare = not layout.header_line and layout.count == 4 and layout.columns.time == 3
-        return "u.data" if bare else "tsv"
-    return "csv"
+    if layout.known_by == "the format":
+        return standard.BY_DELIMITER[layout.delimiter]
+    return "tsv" if layout.delimiter == "\t" else "csv"

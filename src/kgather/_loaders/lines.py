@@ -5,19 +5,24 @@ line end and so that compression, encoding and damage are noticed where they hap
 the lines later, in SQL.
 """
 
+import bz2
 import gzip
+import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgather._errors import InputError
-from kgather._loaders.options import Encoding
+from kgather._loaders.options import LoadOptions
 from kgather._loaders.sources import HEAD_BYTES, Source, kind_of
 
 CHUNK_BYTES = 2 << 20
@@ -31,13 +36,16 @@ class LineReader:
     """Reads the physical lines of a text file, plain or compressed.
 
     Args:
-        source: The file; its kind is text, gzip or zstd.
-        encoding: How its text is encoded.
+        source: The file; its kind is text, or text that is compressed.
+        options: How its text is encoded, and which of its lines are not read.
     """
 
-    def __init__(self, source: Source, encoding: Encoding) -> None:
+    def __init__(self, source: Source, options: LoadOptions) -> None:
         self._source = source
-        self._encoding = encoding
+        self._encoding = options.encoding
+        self._skipped = options.skip_lines
+        self._comment = options.comment
+        self._pattern, self._separator = options.separator_pattern, options.separator
         self.error: InputError | None = None
 
     def batches(self) -> Batches:
@@ -48,7 +56,8 @@ class LineReader:
                 `error`, for callers that see it through a database.
         """
         try:
-            yield from self._batches()
+            for batch in self._batches():
+                yield self._without_unread(batch)
         except InputError as error:
             self.error = error
             raise
@@ -73,6 +82,19 @@ class LineReader:
                 yield batch
         if rest:
             yield self._cut(rest, base)
+
+    def _without_unread(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Leave out the lines that are skipped and the comments; the others keep their numbers."""
+        if self._skipped:
+            batch = batch.filter(pc.greater(batch.column("line"), self._skipped))
+        if self._comment is not None:
+            batch = batch.filter(pc.invert(pc.starts_with(batch.column("text"), self._comment)))
+        if self._pattern is not None:
+            # Blanks at the ends of a line separate nothing.
+            text = pc.utf8_trim(batch.column("text"), " \t")
+            text = pc.replace_substring_regex(text, self._pattern, self._separator)
+            batch = pa.RecordBatch.from_arrays([batch.column("line"), text], schema=SCHEMA)
+        return batch
 
     def _cut(self, part: bytes, base: int) -> pa.RecordBatch:
         if b"\0" in part:
@@ -108,12 +130,14 @@ class LineReader:
             with _open(self._source) as file:
                 while chunk := file.read(CHUNK_BYTES):
                     yield chunk
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile):
             self._fail(f"the {kind} data are cut off or damaged. Get the file again")
+        except RuntimeError:  # how zipfile says that a password is needed
+            self._fail("the ZIP archive is encrypted. Unpack it first")
         except PermissionError:
             self._fail("the file may not be read. Look at its permissions")
         except OSError as error:
-            if kind == "zstd" and not error.errno:
+            if kind in ("zstd", "bzip2") and not error.errno:
                 self._fail(f"the {kind} data are cut off or damaged. Get the file again")
             self._fail(f"it cannot be read ({os.strerror(error.errno) if error.errno else 'read error'})")
 
@@ -184,9 +208,39 @@ def _line_ends(text: bytes) -> int:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
 
 
-def _open(source: Source) -> IO[bytes] | Any:
-    if source.kind == "gzip":
-        return gzip.open(source.path, "rb")
-    if source.kind == "zstd":
-        return pa.input_stream(str(source.path), compression="zstd")
-    return source.path.open("rb")
+@contextmanager
+def _open(source: Source) -> Iterator[IO[bytes] | Any]:
+    if source.kind == "zip":
+        with zipfile.ZipFile(source.path) as archive, archive.open(_only_member(source, archive)) as member:
+            yield member
+        return
+    with _OPENERS.get(source.kind, _plain)(source.path) as file:
+        yield file
+
+
+def _plain(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    "gzip": gzip.GzipFile,
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+    "zstd": lambda path: pa.input_stream(str(path), compression="zstd"),
+}
+
+
+def _only_member(source: Source, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The one file of an archive; what systems add to it (folders, __MACOSX) aside."""
+    members = [
+        each
+        for each in archive.infolist()
+        if not each.is_dir() and not each.filename.startswith("__MACOSX/") and not each.filename.endswith(".DS_Store")
+    ]
+    if len(members) != 1:
+        message = (
+            f"{source.given} is a ZIP archive (or an Excel workbook) of {len(members)} files, and one is read. "
+            f"Unpack it and name the file of {source.holds}."
+        )
+        raise InputError(message)
+    return members[0]

@@ -6,7 +6,19 @@ from pathlib import Path
 import duckdb
 
 from kgather._errors import InputError
-from kgather._loaders import columns, delimited, fields, layout, netflix, sources, tables, values, wide
+from kgather._loaders import (
+    columns,
+    delimited,
+    fields,
+    layout,
+    matrix_market,
+    netflix,
+    sources,
+    tables,
+    values,
+    wide,
+)
+from kgather._loaders.columns import RolesUnknownError
 from kgather._loaders.lines import LineReader, sample_lines
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import InputReport, LoadReport
@@ -16,7 +28,6 @@ from kgather._loaders.store import ID_ROLES, IdRole, Parsed, RatingsTable
 SAMPLE_LINES = 500
 
 _FORMAT_KINDS = {"parquet": ("parquet",), "duckdb": ("duckdb",)}
-_TEXT_KINDS = ("text", "gzip", "zstd")
 
 
 def load(
@@ -60,10 +71,19 @@ def load(
         reports: list[InputReport] = []
         warnings: list[str] = []
         for source, source_name in zip(found, sources.source_names(found), strict=True):
-            report, said = _load_one(con, table, source, source_name, options, alone=len(found) == 1)
+            try:
+                report, said = _load_one(con, table, source, source_name, options, alone=len(found) == 1)
+            except RolesUnknownError as error:
+                raise _compared(error, source, found, options) from None
             reports.append(report)
             warnings.extend(said)
         warnings.extend(f"{role} ids: some are not integers, all are kept as text." for role in table.mixed_ids())
+        merged = table.merged_ids()
+        warnings.extend(
+            f"{merged[role]:,} {role} ids were written in several ways (as 7 and 7.0); each is one {role}."
+            for role in ID_ROLES
+            if merged[role]
+        )
         table.publish()
     except BaseException:
         table.discard()
@@ -73,13 +93,31 @@ def load(
         user_id_type=table.id_types["user"],
         item_id_type=table.id_types["item"],
         warnings=warnings,
+        merged_users=merged["user"],
+        merged_items=merged["item"],
     )
+
+
+def _compared(
+    error: RolesUnknownError, source: Source, all_sources: Sequence[Source], options: LoadOptions
+) -> RolesUnknownError:
+    """What to say of an input that does not name its columns beside one that does: it may have the same order."""
+    for other in all_sources:
+        if other is source or other.kind not in sources.TEXTS:
+            continue
+        try:
+            found = layout.detect(other.given, sample_lines(LineReader(other, options), SAMPLE_LINES), options)
+        except InputError:
+            continue
+        if found.header_line and found.count == error.count:
+            return error.beside(other.given, found.as_fields())
+    return error
 
 
 def _check_format(source: Source, options: LoadOptions) -> None:
     if options.format == "auto":
         return
-    kinds = _FORMAT_KINDS.get(options.format, _TEXT_KINDS)
+    kinds = _FORMAT_KINDS.get(options.format, sources.TEXTS)
     if source.kind not in kinds:
         message = f"{source.given} is a {source.kind} file, not {options.format}. Leave the format to be detected."
         raise InputError(message)
@@ -96,49 +134,58 @@ def _load_one(
 ) -> tuple[InputReport, list[str]]:
     if source.kind in ("parquet", "duckdb"):
         return _load_table(con, table, source, source_name, options, alone=alone), []
-    sample = sample_lines(LineReader(source, options.encoding), SAMPLE_LINES)
+    sample = sample_lines(LineReader(source, options), SAMPLE_LINES)
     if not sample:
         message = f"{source.given} has only blank lines, there are no ratings in it."
         raise InputError(message)
+    if options.format in ("auto", matrix_market.FORMAT) and matrix_market.is_matrix(sample):
+        matrix = matrix_market.detect(source.given, sample, options)
+        read = _load_lines(con, table, source, source_name, matrix.layout, matrix_market.lines_read(options))
+        if read.rows != matrix.entries:
+            message = (
+                f"{source.given} says that it has {matrix.entries:,} entries and has {read.rows:,}: it is cut off or "
+                "damaged. Get the file again."
+            )
+            raise InputError(message)
+        return read, []
     blocks = options.format == "netflix" or (
         options.format == "auto" and options.delimiter is None and netflix.looks_like_netflix(sample)
     )
     if blocks:
         return _load_netflix(con, table, source, source_name, sample, options), []
-    return _load_delimited(con, table, source, source_name, sample, options)
+    found = layout.detect(source.given, sample, options)
+    likely_text = _likely_text(sample, found)
+    return _load_lines(con, table, source, source_name, found, options, likely_text), list(found.warnings)
 
 
-def _load_delimited(
+def _load_lines(
     con: duckdb.DuckDBPyConnection,
     table: RatingsTable,
     source: Source,
     source_name: str,
-    sample: list[tuple[int, str]],
+    found: layout.Layout,
     options: LoadOptions,
-) -> tuple[InputReport, list[str]]:
-    found = layout.detect(source.given, sample, options)
-    likely_text = _likely_text(sample, found)
-
+    likely_text: frozenset[IdRole] = frozenset(),
+) -> InputReport:
     def parse(insert: Callable[[Parsed], int]) -> int:
-        return delimited.parse(con, lambda: LineReader(source, options.encoding), found, likely_text, insert)
+        return delimited.parse(con, lambda: LineReader(source, options), found, likely_text, insert)
 
     rows, problems = table.add(source_name, parse)
     if not rows:
         message = f"{source.given} holds only a header, there are no ratings in it."
         raise InputError(message)
-    report = InputReport(
+    return InputReport(
         path=source.given,
         source=source_name,
         format=found.format,
         compression=None if source.kind == "text" else source.kind,
         encoding=options.encoding,
-        delimiter=found.delimiter,
-        header=found.header_line > 0,
+        delimiter=options.delimiter if options.separator_pattern else found.delimiter,
+        header=found.header_line > 0 and found.format != matrix_market.FORMAT,
         columns=found.column_names(),
         rows=rows,
         problem_rows=problems,
     )
-    return report, list(found.warnings)
 
 
 def _load_netflix(
@@ -153,8 +200,8 @@ def _load_netflix(
     has_time = count > 2 and not columns.times_ignored(options)
 
     def parse(insert: Callable[[Parsed], int]) -> int:
-        reader = LineReader(source, options.encoding)
-        return netflix.parse(con, reader, count, frozenset(), insert, has_time=has_time)
+        reader = LineReader(source, options)
+        return netflix.parse(con, reader, count, frozenset(), insert, has_time=has_time, missing=options.missing)
 
     rows, problems = table.add(source_name, parse)
     if not rows:
@@ -184,7 +231,7 @@ def _load_table(
     alone: bool,
 ) -> InputReport:
     with tables.opened(con, source, options) as opened:
-        sql = tables.parsed(con, opened)
+        sql = tables.parsed(con, opened, options.missing)
         if alone and source.kind == "parquet" and sql.integers.issuperset(ID_ROLES):
             rows, problems = table.show(source_name, sql)
         else:
@@ -209,7 +256,7 @@ def _likely_text(sample: list[tuple[int, str]], found: layout.Layout) -> frozens
             continue
         if not values.is_number(split[found.columns.rating], decimal_comma=found.decimal_comma):
             continue
-        if not all(split[position].strip() for position in positions.values()):
+        if any(split[position].strip().lower() in ("", *found.missing) for position in positions.values()):
             continue
         for role in ID_ROLES:
             if not values.is_integer_text(split[positions[role]]):

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from kgather._loaders import values
 from kgather._loaders.expressions import is_blank
 from kgather._loaders.lines import SCHEMA, Batches, LineReader, registered
+from kgather._loaders.options import MISSING
 from kgather._loaders.store import IdRole, Parsed
 
 NO_HEADER = "no valid movie header above"
@@ -79,6 +80,7 @@ def parse(
     insert: Callable[[Parsed], int],
     *,
     has_time: bool,
+    missing: Sequence[str] = MISSING,
 ) -> int:
     """Give the SQL of a file in blocks to `insert`.
 
@@ -89,6 +91,7 @@ def parse(
         likely_text: The roles whose ids are texts in the sample.
         insert: Runs the SQL.
         has_time: The third field is read as a date.
+        missing: Texts that stand for "no user".
 
     Returns:
         What `insert` returns.
@@ -97,10 +100,10 @@ def parse(
         InputError: The file is damaged.
     """
     with registered(con, _LINES, reader, _BLOCK_SCHEMA, with_blocks):
-        return insert(Parsed(_rows_sql(count, has_time=has_time), likely_text=likely_text))
+        return insert(Parsed(_rows_sql(count, missing, has_time=has_time), likely_text=likely_text))
 
 
-def _rows_sql(count: int, *, has_time: bool) -> str:
+def _rows_sql(count: int, missing: Sequence[str], *, has_time: bool) -> str:
     split = (
         f"select line, text, block, heads, string_split(text, ',') as f from {_LINES} "
         f"where not ({is_blank('text')}) and not (heads and block is not null)"
@@ -120,6 +123,6 @@ def _rows_sql(count: int, *, has_time: bool) -> str:
         f"case when heads then '{BROKEN_HEADER}' "
         f"when len(f) <> {count} then 'malformed line: expected {count} fields, found ' || len(f) "
         f"when block is null then '{NO_HEADER}' "
-        f"when {is_blank('u')} then '{values.USER_EMPTY}' "
+        f"when {values.is_missing('u', missing)} then '{values.USER_EMPTY}' "
         f"{values.rating_problem_sql('rating')} {time_problem} end as problem from ({times})"
     )

@@ -52,6 +52,8 @@ class LoadReport(BaseModel):
     user_id_type: IdType
     item_id_type: IdType
     warnings: list[str]
+    merged_users: int = Field(default=0, description="user ids that were written in several ways, and are one each")
+    merged_items: int = Field(default=0, description="item ids likewise")
     artifact_columns: tuple[str, ...] = Field(default=(), description="of an artifact table: its items")
     users_without_artifacts: int = Field(default=0, description="of an artifact table: users with blanks only")
     user_attributes: UserAttributesReport | None = Field(default=None, description="of an artifact table")

@@ -9,26 +9,28 @@ from typing import Literal
 
 from kgather._errors import InputError
 
-Kind = Literal["text", "gzip", "zstd", "parquet", "duckdb"]
+Kind = Literal["text", "gzip", "zstd", "bzip2", "xz", "zip", "parquet", "duckdb"]
+TEXTS: tuple[Kind, ...] = ("text", "gzip", "zstd", "bzip2", "xz", "zip")
+"""Text, plain or compressed."""
 
 HEAD_BYTES = 4096
 
 _READABLE: tuple[tuple[int, bytes, Kind], ...] = (
     (0, b"\x1f\x8b", "gzip"),
     (0, b"\x28\xb5\x2f\xfd", "zstd"),
+    (0, b"BZh", "bzip2"),
+    (0, b"\xfd7zXZ\0", "xz"),
+    (0, b"PK\x03\x04", "zip"),
     (0, b"PAR1", "parquet"),
     (8, b"DUCK", "duckdb"),
 )
 
 _FOREIGN: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"PK\x03\x04", "a ZIP archive (or an Excel workbook)"),
     (0, b"\x89PNG", "a PNG image"),
     (0, b"\xff\xd8\xff", "a JPEG image"),
     (0, b"GIF8", "a GIF image"),
     (0, b"%PDF-", "a PDF document"),
     (0, b"SQLite format 3\0", "an SQLite database"),
-    (0, b"BZh", "a bzip2 file"),
-    (0, b"\xfd7zXZ\0", "an xz file"),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
     (0, b"Rar!\x1a\x07", "a RAR archive"),
     (0, b"ARROW1", "an Arrow (Feather) file"),
@@ -112,7 +114,7 @@ def kind_of(head: bytes, name: str, holds: str = "ratings") -> Kind:
         if head.startswith(magic, offset):
             message = (
                 f"{name} is {label}, not a file of {holds}. "
-                "Give text (CSV and its relatives, also gzip or zstd), Parquet or DuckDB."
+                "Give text (CSV and its relatives, also compressed), Parquet or DuckDB."
             )
             raise InputError(message)
     encoding = _wide_encoding(head)

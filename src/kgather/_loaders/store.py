@@ -56,7 +56,8 @@ class RatingsTable:
         con.execute(f"create schema if not exists {self._schema}")
         con.execute(
             f"create or replace table {self.loading} (user_id bigint, item_id bigint, rating double, "
-            "rated_at timestamp, source varchar, line bigint, raw varchar, problem varchar)"
+            "rated_at timestamp, source varchar, line bigint, raw varchar, problem varchar, "
+            "user_written varchar, item_written varchar)"
         )
 
     def add(self, source: str, parse: Callable[[Callable[[Parsed], int]], int]) -> tuple[int, int]:
@@ -109,8 +110,29 @@ class RatingsTable:
                     mixed.append(role)
         return mixed
 
+    def merged_ids(self) -> dict[IdRole, int]:
+        """How many ids were written in several ways, as 7 and 7.0, and are taken as one each."""
+        if self._kind == "view":
+            return dict.fromkeys(ID_ROLES, 0)
+        return {role: self._merged(role) for role in ID_ROLES}
+
+    def _merged(self, role: IdRole) -> int:
+        """O(n) where all ids are written in their one form, which most inputs do."""
+        written = f"{role}_written"
+        if first_row(self._con, f"select 1 from {self.loading} where {written} is not null limit 1") is None:
+            return 0
+        row = first_row(
+            self._con,
+            f"select count(*) from (select {role}_id from {self.loading} where problem is null group by {role}_id "
+            f"having count(distinct coalesce({written}, '')) > 1)",
+        )
+        return int(row[0]) if row else 0
+
     def publish(self) -> None:
         """Put the table in its place, instead of an older one."""
+        if self._kind == "table":
+            for role in ID_ROLES:
+                self._con.execute(f"alter table {self.loading} drop column {role}_written")
         put_in_place(self._con, self._schema_name, "__kgather_loading", "ratings")
 
     def discard(self) -> None:
@@ -131,7 +153,19 @@ class RatingsTable:
         return (
             f"select {ids}, case when problem is null then rating end as rating, "
             f"case when problem is null then rated_at end as rated_at, {literal(source)} as source, "
-            f"line, case when problem is not null then raw end as raw, problem from ({parsed.sql})"
+            f"line, case when problem is not null then raw end as raw, problem{self._written(parsed)} "
+            f"from ({parsed.sql})"
+        )
+
+    def _written(self, parsed: Parsed) -> str:
+        """SQL: ids as they were written, where that is not their one form."""
+        if self._kind == "view":
+            return ""
+        return "".join(
+            ", null"
+            if role in parsed.integers
+            else f", case when problem is null then {values.other_spelling(f'{role}_id')} end"
+            for role in ID_ROLES
         )
 
     def _id(self, role: IdRole, parsed: Parsed) -> str:

@@ -1,6 +1,6 @@
 """Reading tables that have columns with types already: Parquet files and tables of DuckDB files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ import duckdb
 from kgather._errors import InputError
 from kgather._loaders import columns, values
 from kgather._loaders.columns import Columns, Role
-from kgather._loaders.expressions import first_row, is_blank
-from kgather._loaders.options import LoadOptions
+from kgather._loaders.expressions import first_row
+from kgather._loaders.options import MISSING, LoadOptions
 from kgather._loaders.sources import Source
 from kgather._loaders.store import IdRole, Parsed
 from kgather._sql_text import identifier, literal
@@ -81,12 +81,13 @@ def related(con: duckdb.DuckDBPyConnection, source: Source, reading: str) -> Ite
                 yield relation, "row_number() over ()"
 
 
-def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
+def parsed(con: duckdb.DuckDBPyConnection, table: Table, missing: Sequence[str] = MISSING) -> Parsed:
     """The SQL of a table.
 
     Args:
         con: The connection.
         table: An open table.
+        missing: Texts that stand for "no id".
     """
     chosen = table.columns
     integers: set[IdRole] = set()
@@ -108,7 +109,8 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table) -> Parsed:
         f"{_rating(table)} as rating, {time} as rated_at, {time_problem} as unread_time from {table.relation}"
     )
     empty = {
-        role: f"{role}_id is null" + ("" if role in integers else f" or {is_blank(f'{role}_id')}") for role in positions
+        role: f"{role}_id is null" + ("" if role in integers else f" or {values.is_missing(f'{role}_id', missing)}")
+        for role in positions
     }
     # Most rows are fine: one condition says so, and the reasons are only asked of the others.
     fine = f"not ({empty['user']}) and not ({empty['item']}) and isfinite(rating) and not unread_time"

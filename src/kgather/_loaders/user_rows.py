@@ -13,7 +13,7 @@ import duckdb
 
 from kgather._errors import InputError
 from kgather._loaders import columns, delimited, fields, layout, tables, values
-from kgather._loaders.expressions import first_row, is_blank, trimmed
+from kgather._loaders.expressions import first_row, is_blank
 from kgather._loaders.lines import LineReader, registered, sample_lines
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
@@ -212,7 +212,7 @@ def user_ids(con: duckdb.DuckDBPyConnection, rows: UserRows, position: int, user
         )
         raise InputError(message)
     if not is_bigint:
-        sql = f"nullif({trimmed(f'({sql})')}, '')"
+        sql = f"nullif({values.folded(f'({sql})')}, '')"
     missing, line = _counted(con, f"select count(*), min(line) from {rows.relation} where {sql} is null")
     if missing:
         message = (
@@ -267,13 +267,13 @@ def _read_table(con: duckdb.DuckDBPyConnection, source: Source) -> UserRows:
 
 def _read_text(con: duckdb.DuckDBPyConnection, source: Source, options: Options) -> UserRows:
     encoding = options.load.encoding
-    sample = sample_lines(LineReader(source, encoding), SAMPLE_LINES)
+    sample = sample_lines(LineReader(source, options.load), SAMPLE_LINES)
     if not sample:
         message = f"{source.given} has only blank lines, there are no {source.holds} in it."
         raise InputError(message)
     delimiter, count, header_line, names = _layout(source.given, sample, options)
     try:
-        with registered(con, _LINES, LineReader(source, encoding)):
+        with registered(con, _LINES, LineReader(source, options.load)):
             con.execute(f"create or replace temp table {_KEPT} as select line, text from {_LINES}")
         lines = f"(select line, text from {_KEPT} where line > {header_line})"
         opens = f"contains(text, '\"') and {fields.is_open_sql('text', delimiter)}"
@@ -322,7 +322,7 @@ def _row_count(con: duckdb.DuckDBPyConnection) -> int:
 
 def _layout(where: str, sample: Sequence[layout.Line], options: Options) -> tuple[str, int, int, list[str]]:
     """The delimiter, the number of fields, the line of the header (0: none) and the names of a text file."""
-    delimiter = options.load.delimiter or layout.FIXED_DELIMITER.get(options.load.format)
+    delimiter = options.load.separator or layout.FIXED_DELIMITER.get(options.load.format)
     known = frozenset[str]().union(*options.usual_names())
     best: tuple[tuple[bool, bool, float, bool, int], str, int, list[layout.Record]] | None = None
     for candidate in (delimiter,) if delimiter else layout.DELIMITERS:

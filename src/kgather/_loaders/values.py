@@ -2,10 +2,12 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from kgather._loaders.expressions import is_blank, trimmed
 from kgather._loaders.report import IdType
+from kgather._sql_text import literal
 
 USER_EMPTY = "user id is empty"
 ITEM_EMPTY = "item id is empty"
@@ -18,6 +20,7 @@ TEXT_ID_MARK = {"user": "kgather: a user id is text", "item": "kgather: an item 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA_NUMBER = r"[+-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})"  # three digits could be thousands
+_WHOLE_NUMBER = "(0|-?[1-9][0-9]*|-0)[.]0+"
 _ISO_TIME = (
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
     r"([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?( ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?))?)?"
@@ -39,14 +42,56 @@ def id_sql(expression: str, target: IdType, role: Literal["user", "item"], *, is
     if is_integer:
         return expression if target == "BIGINT" else f"cast({expression} as varchar)"
     if target == "VARCHAR":
-        return trimmed(expression)
+        return folded(expression)
     number = f"try_cast({expression} as bigint)"
-    bare = trimmed(expression)
+    bare = folded(expression)
     bare_number = f"try_cast({bare} as bigint)"
     return (
         f"case when cast({number} as varchar) = {expression} then {number} "
         f"when cast({bare_number} as varchar) = {bare} then {bare_number} "
         f"else error('{TEXT_ID_MARK[role]}') end"
+    )
+
+
+def folded(expression: str) -> str:
+    """SQL: the one form of an id, however it was written.
+
+    Surrounding white space goes, texts are in Unicode's normal form NFC (as é, which may be one sign or two), and a
+    whole number is one: 7.0 is 7. Otherwise one person would be two, each with half of the ratings. Only such numbers
+    are the same: 007 stays a text of its own.
+
+    Args:
+        expression: The id, a text.
+    """
+    bare = trimmed(expression)
+    whole = f"contains({bare}, '.') and regexp_full_match({bare}, '{_WHOLE_NUMBER}')"
+    return f"(case when {whole} then replace(split_part({bare}, '.', 1), '-0', '0') else nfc_normalize({bare}) end)"
+
+
+def other_spelling(expression: str) -> str:
+    """SQL: an id, a text, as it is written where `folded` writes it otherwise; null where it does not."""
+    # Numbers are the quick case: they begin with a digit, end with one and have no point.
+    plain = f"{expression} >= '-' and {expression} < ':' and not contains({expression}, '.')"
+    ends = f"right({expression}, 1) between '0' and '9'"
+    return f"case when {plain} and {ends} then null else nullif({expression}, {folded(expression)}) end"
+
+
+def is_missing(expression: str, words: Sequence[str]) -> str:
+    """SQL: whether an id (a text, not null) is empty or one of the words that stand for "no id".
+
+    Args:
+        expression: The id.
+        words: The words, in lower case.
+    """
+    blank = is_blank(expression)
+    if not words:
+        return blank
+    # Most ids are longer than all words, or begin otherwise: then nothing is made lower case.
+    firsts = literal("".join(sorted({letter for word in words for letter in (word[0], word[0].upper())})))
+    listed = ", ".join(literal(word) for word in words)
+    return (
+        f"({blank} or ((contains({firsts}, left({expression}, 1)) or left({expression}, 1) <= ' ') "
+        f"and lower({trimmed(expression)}) in ({listed})))"
     )
 
 
@@ -56,8 +101,8 @@ def is_integer_sql(expression: str) -> str:
 
 
 def is_integer_text(text: str) -> bool:
-    """Whether a text, trimmed, is an integer that BIGINT holds and writes the same way."""
-    text = text.strip()
+    """Whether a text, as `folded` writes it, is an integer that BIGINT holds and writes the same way."""
+    text = re.sub(r"\.0+$", "", text.strip()) if re.fullmatch(_WHOLE_NUMBER, text.strip()) else text.strip()
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 

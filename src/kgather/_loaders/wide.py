@@ -107,7 +107,7 @@ def _source(inputs: Sequence[str | Path], options: LoadOptions) -> sources.Sourc
             )
             raise InputError(message)
     source = sources.find(inputs[0])
-    kind = "text" if source.kind in ("gzip", "zstd") else source.kind
+    kind = "text" if source.kind in sources.TEXTS else source.kind
     if options.format != "auto" and _KINDS.get(options.format) != kind:
         message = (
             f"{source.given}: an artifact table of the format {options.format} is not read. "

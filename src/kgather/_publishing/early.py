@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import duckdb
 
+from kgather._dbt_package import dbt_path
 from kgather._errors import InputError
 from kgather._settings.publication import PublishSettings
 
+_USERS, _ITEMS, _RATINGS = "kgather_early_users", "kgather_early_items", "kgather_early_ratings"
 _REASON = "reason is not null and reason <> 'not rated'"
 
 
@@ -33,9 +35,10 @@ def _cases(settings: PublishSettings) -> Iterator[str]:
 
 
 def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> None:
-    """Raise InputError where `loaded.ratings` has too many rows that cannot be used, or fewer users than k.
+    """Raise InputError where `loaded.ratings` cannot be published.
 
-    O(n) for n rows; nothing is written.
+    It has too many rows that cannot be used, fewer users than k, items that look like people, or ratings that look like
+    something else. O(n log n) for n rows; only temporary tables are written.
     """
     judged = f"(select *, {reason_not_to_use(settings)} as reason from loaded.ratings)"
     [(rows, bad, good)] = con.sql(
@@ -64,21 +67,62 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
         else:
             msg = (
                 f"{bad} of {rows} rows are rejected, more than the share of {settings.max_rejected_share:g} that "
-                f"max_rejected_share allows. First: {first}. By reason: {reasons}."
+                f"--max-rejected-share allows. First: {first}. By reason: {reasons}."
             )
         raise InputError(msg)
-    [(users,)] = con.sql(
+    con.execute(
         f"""
-        select count(*)
-        from (
-          select user_id
-          from {judged}
-          where reason is null
-          group by user_id
-          having count(distinct item_id) >= {settings.min_ratings}
-        )
+        create or replace temp table {_USERS} as
+        select user_id, count(distinct item_id) as rated
+        from {judged}
+        where reason is null
+        group by user_id
+        having rated >= {settings.min_ratings}
         """
-    ).fetchall()
+    )
+    [(users,)] = con.sql(f"select count(*) from {_USERS}").fetchall()
     if users < settings.k:
         msg = f"k = {settings.k} is larger than the number of users, {users}. Lower k or add users."
         raise InputError(msg)
+    con.execute(
+        f"""
+        create or replace temp table {_ITEMS} as
+        select item_id, count(distinct user_id) as raters
+        from {judged}
+        where reason is null
+        group by item_id
+        """
+    )
+    if settings.scale is None:
+        _refuse_what_is_no_scale(con, judged)
+    if not settings.items_confirmed:
+        _refuse_people_as_items(con)
+
+
+def _refuse_what_is_no_scale(con: duckdb.DuckDBPyConnection, judged: str) -> None:
+    con.execute(f"create or replace temp view {_RATINGS} as select rating from {judged} where reason is null")
+    _create_macro(con, "kg_signs_of_no_scale")
+    signs = [sign for (sign,) in con.sql(f"select sign from kg_signs_of_no_scale('{_RATINGS}')").fetchall()]
+    if signs:
+        msg = (
+            f"the ratings do not look like ratings: {'; '.join(signs)}. Name the column that holds them with "
+            "--rating-column, say the scale if it is meant (--scale MIN,MAX), or a value that means 'not rated' "
+            "(--not-rated)."
+        )
+        raise InputError(msg)
+
+
+def _refuse_people_as_items(con: duckdb.DuckDBPyConnection) -> None:
+    _create_macro(con, "kg_signs_of_people")
+    signs = con.sql(f"select measured, sign from kg_signs_of_people('{_USERS}', '{_ITEMS}')").fetchall()
+    if signs:
+        listed = "; ".join(f"{measured:,} {sign}" for measured, sign in signs)
+        msg = (
+            f"the items look like people, and items are published: {listed}. Look which column holds the people, and "
+            "say so with --user-column and --item-column (or --fields). If the items are none, add --items-confirmed."
+        )
+        raise InputError(msg)
+
+
+def _create_macro(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    con.execute((dbt_path() / "sql" / "staging" / f"{name}.sql").read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ from kgather._verify import promised_size, verify_release
 
 LOADED = "kgather_loaded"
 LOADED_ATTRIBUTES = "kgather_loaded_attributes"
-_FITTED = ("artifacts", "cells")  # settings that the input may change
+_FITTED = ("artifacts", "cells", "items_confirmed")  # settings that the input may change
 
 Report = Callable[[str, int, int], None]
 Warn = Callable[[str], None]
@@ -250,6 +250,8 @@ def _read(
         _check_attributes(settings, known)
         if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
             settings = _with_artifacts(settings, con, loaded, warnings)
+        if loaded.artifact_columns:  # the items are the names of columns
+            settings = settings.model_copy(update={"items_confirmed": True})
         refuse_early(con, settings)
         settings = _fitted(settings, con, warnings)
     return settings, loaded, warnings
@@ -355,7 +357,7 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
-                "noise_sigma", "noise_clip", "min_ratings",
+                "noise_sigma", "noise_clip", "min_ratings", "items_confirmed",
             },
             mode="json",
         ) | {"homogenize": settings.form, "generalize": settings.generalization},

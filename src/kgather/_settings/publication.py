@@ -70,6 +70,13 @@ class PublishSettings(BaseModel):
         le=1,
         allow_inf_nan=False,
     )
+    items_confirmed: bool = setting(
+        False,
+        "The items are no people, though they look like it.",
+        docs="Items that look like people, as where users and items change places, are refused unless this is true.",
+        section=INPUT,
+        option="--items-confirmed",
+    )
     user_attributes: str | None = setting(
         None,
         "The model that holds users' attributes.",

@@ -83,18 +83,18 @@ def _of_item_sets(con: duckdb.DuckDBPyConnection, k: int, m: int) -> Check:
 def _of_distances(con: duckdb.DuckDBPyConnection, k: int, epsilon: float, asked: Asked) -> Iterator[Check]:
     from kgather.udfs.checking.satisfaction import fewest_neighbours, least_deviation
 
-    [(low, high, kind)] = con.sql(
-        f"select min(rating), max(rating), any_value(typeof(rating)) from {_CODED}"
-    ).fetchall()  # fmt: skip
-    if low is not None and kind in ("VARCHAR", "BOOLEAN"):
+    [(high, kind)] = con.sql(f"select max(rating), any_value(typeof(rating)) from {_CODED}").fetchall()
+    if high is not None and kind in ("VARCHAR", "BOOLEAN"):
         msg = f"the ratings are {kind}, not numbers. Name their column with --rating-column."
         raise InputError(msg)
     sensitive = _sensitive_items(con, asked)
     matrix = _matrix(con, f"select user_code, item_code, rating from {_CODED}")
     near = deviation = None
     if matrix is not None:
-        # All ratings alike: a scale of no width, on which not to have rated is as far as can be.
-        r = asked.width or float(high - low) or 1.0
+        r = asked.width or float(high)
+        if r <= 0:
+            msg = "no rating is above 0, so how far rated is from not rated must be said with --width."
+            raise InputError(msg)
         threads = len(os.sched_getaffinity(0))
         others = matrix.with_items(_without(matrix, sensitive))
         near = fewest_neighbours(others, epsilon, r=r, at_most=k, threads=threads)

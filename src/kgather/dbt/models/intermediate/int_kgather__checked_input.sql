@@ -36,6 +36,18 @@ with counts as (
       select count(user_id) - count(distinct user_id)
       from {{ ref("stg_kgather__user_attributes") }}
     ) as repeated_attributes,
+    {% if not kgather.setting("items_confirmed") -%}
+    (
+      select string_agg(measured || ' ' || sign, '; ' order by sign)
+      from kg_signs_of_people('{{ ref("int_kgather__users") }}', '{{ ref("int_kgather__items") }}')
+    ) as signs_of_people,
+    {% endif -%}
+    {% if not kgather.setting("scale") -%}
+    (
+      select string_agg(sign, '; ' order by sign)
+      from kg_signs_of_no_scale('{{ ref("stg_kgather__ratings") }}')
+    ) as signs_of_no_scale,
+    {% endif -%}
     (select count(*) from {{ ref("int_kgather__users") }}) as users,
     (select count(*) from {{ ref("int_kgather__items") }}) as items
 )
@@ -63,6 +75,20 @@ select
         'kgather refuses the input: ' || repeated_attributes || ' users occur twice in {{ kgather.setting("user_attributes") }}. '
         || 'Give one row for each user.'
       )
+    {% if not kgather.setting("scale") -%}
+    when signs_of_no_scale is not null
+      then error(
+        'kgather refuses the input: the ratings do not look like ratings: ' || signs_of_no_scale || '. Take the column '
+        || 'that holds them, say the scale if it is meant (scale), or a value that means "not rated" (not_rated).'
+      )
+    {% endif -%}
+    {% if not kgather.setting("items_confirmed") -%}
+    when signs_of_people is not null
+      then error(
+        'kgather refuses the input: its items look like people, and items are published: ' || signs_of_people
+        || '. Look which column holds the people. If the items are none, set items_confirmed to true.'
+      )
+    {% endif -%}
     {% if not bounded -%}
     when {{ cells }} > {{ kgather.setting("max_cells") }}
       then error(

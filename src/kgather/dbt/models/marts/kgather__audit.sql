@@ -102,6 +102,17 @@ checks as (
 
   union all
   select
+    25,
+    'signs that items are people',
+    {{ "null" if kgather.setting("items_confirmed") else 0 }},
+    'exactly',
+    (
+      select count(*)
+      from kg_signs_of_people('{{ ref("int_kgather__users") }}', '{{ ref("int_kgather__items") }}')
+    )
+
+  union all
+  select
     7,
     'original user ids among pseudonyms and group ids',
     0,
@@ -196,7 +207,7 @@ checks as (
   select
     15,
     'rows with the rarest combination of personal attributes',
-    null,
+    {{ "null" if kgather.setting("i_know_this_is_not_anonymous") else kgather.setting("k") }},
     'at least',
     (
       select min(rows_alike)

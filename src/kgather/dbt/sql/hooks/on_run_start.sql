@@ -40,4 +40,6 @@
   {{ kgather.ddl__kg_coverage() }}
   {{ kgather.ddl__kg_entries_added() }}
   {{ kgather.ddl__kg_popularity_kept() }}
+  {{ kgather.ddl__kg_signs_of_people() }}
+  {{ kgather.ddl__kg_signs_of_no_scale() }}
 {% endmacro %}

@@ -7,6 +7,7 @@
     'not_rated': none,
     'min_ratings': 1,
     'max_rejected_share': 0.01,
+    'items_confirmed': false,
     'user_attributes': none,
     'personal_columns': [],
     'level_column': none,
@@ -59,6 +60,7 @@
     'not_rated',
     'min_ratings',
     'max_rejected_share',
+    'items_confirmed',
     'user_attributes',
     'personal_columns',
     'level_column',
@@ -142,6 +144,10 @@
   {% set value = kgather.setting('max_rejected_share') %}
   {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0 and value <= 1) %}
     {% do problems.append('max_rejected_share is a number from 0 to 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('items_confirmed') %}
+  {% if value is not none and not value is boolean %}
+    {% do problems.append('items_confirmed is true or false, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('user_attributes') %}
   {% if value is not none and not (value is string or value is none) %}

@@ -4,27 +4,27 @@ epsilon on every item ((k, epsilon)-anonymity).
 
   data_tests:
     - kgather.k_epsilon_anonymous:
-        arguments: {k: 10, epsilon: 1, width: 4}
+        arguments: {k: 10, epsilon: 1}
     - kgather.k_epsilon_anonymous:
-        arguments: {k: 10, epsilon: 1, width: 4, user_column: customer, item_column: product, rating_column: stars}
+        arguments: {k: 10, epsilon: 1, user_column: customer, item_column: product, rating_column: stars}
 
-One row is one rating; a pair of user and item may occur once. width: how far rated is from not rated, the width of the
-scale; from epsilon = width on, only items that both have rated count. A null rating is an item not rated; a null user
+One row is one rating; a pair of user and item may occur once. width: how far rated is from not rated; not given, the
+highest rating there is, as in the paper. From epsilon = width on, only items that both have rated count. A null rating is an item not rated; a null user
 or item is refused. An empty relation passes. Failures are numbers of neighbours and how many users have so many: never
 users, never ratings. Needs kgather's plugin in the profile.
 -#}
 {% test k_epsilon_anonymous(
-  model, k, epsilon, width, user_column="user_id", item_column="item_id", rating_column="rating"
+  model, k, epsilon, width=none, user_column="user_id", item_column="item_id", rating_column="rating"
 ) %}
   {{- kgather.check_number("k_epsilon_anonymous", "k", k, 1) }}
   {{- kgather.check_number("k_epsilon_anonymous", "epsilon", epsilon, 0, whole=false) }}
-  {{- kgather.check_number("k_epsilon_anonymous", "width", width, 0, whole=false, above=true) }}
+  {%- if width is not none %}{{ kgather.check_number("k_epsilon_anonymous", "width", width, 0, whole=false, above=true) }}{% endif %}
   {{- kgather.check_plugin("k_epsilon_anonymous") }}
   with kg_counts as (
     select unnest(
       kg_epsilon_neighbours(
         {{ kgather.rating_list("k_epsilon_anonymous", user_column, item_column, rating_column) }},
-        {{ epsilon }}, {{ k }}, {{ width }}
+        {{ epsilon }}, {{ k }}, {{ "null" if width is none else width }}
       ),
       recursive := true
     )

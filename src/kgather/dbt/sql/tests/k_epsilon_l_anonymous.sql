@@ -5,7 +5,7 @@ at least l ((k, epsilon, l)-anonymity).
 
   data_tests:
     - kgather.k_epsilon_l_anonymous:
-        arguments: {k: 10, epsilon: 1, l: 0.5, width: 4, sensitive_items: [1042, 1043]}
+        arguments: {k: 10, epsilon: 1, l: 0.5, sensitive_items: [1042, 1043]}
 
 sensitive_items: ids of items, which are rows of the same table. Rows, width, nulls and columns as in
 k_epsilon_anonymous. A null rating of a sensitive item tells nothing and is left out; neighbours of whom nobody has
@@ -13,12 +13,12 @@ rated it pass. An empty relation passes. Failures are numbers of neighbours and 
 smallest deviation: never users, never ratings. Needs kgather's plugin in the profile.
 -#}
 {% test k_epsilon_l_anonymous(
-  model, k, epsilon, l, width, sensitive_items, user_column="user_id", item_column="item_id", rating_column="rating"
+  model, k, epsilon, l, sensitive_items, width=none, user_column="user_id", item_column="item_id", rating_column="rating"
 ) %}
   {{- kgather.check_number("k_epsilon_l_anonymous", "k", k, 1) }}
   {{- kgather.check_number("k_epsilon_l_anonymous", "epsilon", epsilon, 0, whole=false) }}
   {{- kgather.check_number("k_epsilon_l_anonymous", "l", l, 0, whole=false) }}
-  {{- kgather.check_number("k_epsilon_l_anonymous", "width", width, 0, whole=false, above=true) }}
+  {%- if width is not none %}{{ kgather.check_number("k_epsilon_l_anonymous", "width", width, 0, whole=false, above=true) }}{% endif %}
   {{- kgather.check_plugin("k_epsilon_l_anonymous") }}
   {%- set items = kgather.names_as_literals("k_epsilon_l_anonymous", "sensitive_items", sensitive_items) %}
   with kg_rated as (
@@ -27,13 +27,13 @@ smallest deviation: never users, never ratings. Needs kgather's plugin in the pr
   ),
   kg_counts as (
     select unnest(
-      kg_epsilon_neighbours(ratings, {{ epsilon }}, {{ k }}, {{ width }}, p_sensitive := {{ items }}),
+      kg_epsilon_neighbours(ratings, {{ epsilon }}, {{ k }}, {{ "null" if width is none else width }}, p_sensitive := {{ items }}),
       recursive := true
     )
     from kg_rated
   ),
   kg_deviations as (
-    select kg_epsilon_deviation(ratings, {{ items }}, {{ epsilon }}, {{ width }}) as least_deviation
+    select kg_epsilon_deviation(ratings, {{ items }}, {{ epsilon }}, {{ "null" if width is none else width }}) as least_deviation
     from kg_rated
   )
   select neighbours, users, cast(null as double) as least_deviation
