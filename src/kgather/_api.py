@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # engines and kernels take seconds to load
 
     from kgather._attacks.results import AttackReport
     from kgather._loaders import LoadOptions
+    from kgather._loaders.as_written import Read
     from kgather._release.release import Audit, Check
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -117,9 +118,11 @@ class Verdict:
 
     Args:
         checks: One for each model and sensitive column: what was promised, what was measured.
+        read: Of a file or table: how much of it was read, and as what.
     """
 
     checks: "tuple[Check, ...]"
+    read: "Read | None" = None
 
     @property
     def passed(self) -> bool:
@@ -232,15 +235,18 @@ def verify(
     width: float | None = None,
     sensitive_items: Sequence[str] = (),
     b: int | None = None,
+    types: bool = False,
+    max_rejected_share: float | None = None,
+    **load: Any,
 ) -> Verdict:
     """Check privacy models, from nothing but what is given.
 
     What is not anonymous is a verdict, not an error. Null is a value like any other; an empty relation passes.
 
     Args:
-        target: A release (its folder will do), which is checked as a whole and takes no argument but `k`; a Parquet or
-            CSV file; `"FILE.duckdb:TABLE"`; or rows: a DuckDB relation, a pyarrow Table, a data frame. Rows are read
-            once, through Arrow, and where they are many they spill to the disk.
+        target: A release (its folder will do), which is checked as a whole and takes no argument but `k`; a text or
+            Parquet file; `"FILE.duckdb:TABLE"`; or rows: a DuckDB relation, a pyarrow Table, a data frame. Rows are
+            read once, through Arrow, and where they are many they spill to the disk.
         k: Rows in the smallest equivalence class; of a release: what it promised, where not given.
         columns: The quasi-identifiers. All columns but the sensitive ones where not given.
         sensitive: Columns that nobody may infer, for `l`, `t` and `alpha`.
@@ -258,9 +264,14 @@ def verify(
         rating_column: That of ratings. `rating` where not given.
         m: k^m-anonymity: at least k users have every set of up to m items that somebody has.
         epsilon: (k, epsilon)-anonymity: at least k users are this near to every user, on the ratings' scale.
-        width: The width of the ratings' scale; that of the data where not given.
+        width: How far rated is from not rated; the highest rating where not given.
         sensitive_items: With `epsilon` and `l`: items whose ratings deviate by l or more among those near everybody.
         b: With `l`: (b, l)-diversity. At least l groups show every set of up to b items.
+        types: Of a text file: compare numbers, dates and truth values. Their texts are compared where not given, as
+            whoever reads the file sees `1` and `1.0`.
+        max_rejected_share: The share of rows of a text file that may be set aside as they cannot be read, 0 to 1; none
+            where not given.
+        load: How to read a text file: `delimiter`, `encoding`, `header`, `skip_lines` and `comment`, as for `publish`.
 
     Returns:
         The verdict: true where every check is passed.
@@ -304,7 +315,18 @@ def verify(
         if isinstance(target, Release):
             target = target.folder
         if isinstance(target, str | PathLike):
-            return Verdict(verify_named(fspath(target), k, given))
+            verified = verify_named(
+                fspath(target),
+                k,
+                given,
+                options=_load_options(load),
+                types=types,
+                max_rejected_share=max_rejected_share,
+            )
+            return Verdict(verified.checks, verified.read)
+        if load or types or max_rejected_share is not None:
+            msg = "rows are compared as they are: how to read them is said of text files only."
+            raise InputError(msg)
         if not hasattr(target, "__arrow_c_stream__"):
             msg = (
                 f"a value of type {type(target).__name__} cannot be verified. Give a release, a file, "

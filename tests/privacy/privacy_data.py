@@ -13,7 +13,7 @@ import jinja2
 from dbt_macros import SQL, CompilerError
 from duck import insert
 
-MACROS = ("kg_quoted", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
+MACROS = ("kg_quoted", "kg_as_seen", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
           "kg_risk_conditions")  # fmt: skip
 
 Row = tuple[Any, ...]

@@ -1,10 +1,13 @@
 """`kgather verify`."""
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
 from kgather._cli.console import print_checks, print_json
+from kgather._cli.reading import load_options, with_reading
+from kgather._loaders.as_written import Read
 from kgather._verify import verify_named
 
 NOT_ANONYMOUS = 3
@@ -17,10 +20,21 @@ def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
+def sentence(read: Read) -> str:
+    """What was read, for people."""
+    aside = f"{read.set_aside:,} set aside (first: {read.first})" if read.set_aside else "none set aside"
+    said = [f"read as {read.format}", f"{read.rows:,} rows, {aside}"]
+    if read.header is not None:
+        said += [f"separator {read.delimiter!r}", f"encoding {read.encoding}", read.header]
+    return "; ".join(said) + f". Columns: {', '.join(read.names)}."
+
+
+@with_reading("fields", "missing", "user_column", "item_column", "rating_column", "time_column")
 def command(
+    *,
     target: Annotated[
         str,
-        typer.Argument(metavar="RELEASE|FILE|TABLE", help="A release, a Parquet or CSV file, or FILE.duckdb:TABLE."),
+        typer.Argument(metavar="RELEASE|FILE|TABLE", help="A release, a text or Parquet file, or FILE.duckdb:TABLE."),
     ],
     k: Annotated[
         int | None,
@@ -142,6 +156,15 @@ def command(
             "--b", metavar="B", help="(b, l)-diversity: L groups show every set of B items.", rich_help_panel=_RATINGS
         ),
     ] = None,
+    types: Annotated[
+        bool,
+        typer.Option("--types", help="Compare numbers, dates and truth values of a text file, not their texts."),
+    ] = False,
+    max_rejected_share: Annotated[
+        float | None,
+        typer.Option("--max-rejected-share", metavar="S", help="Share of rows that may be unreadable, 0 by default."),
+    ] = None,
+    reading: dict[str, Any],
     json_output: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check privacy models, from nothing but what is given.
@@ -170,11 +193,17 @@ def command(
         "sensitive_items": _names(sensitive_items),
         "b": b,
     }
-    checks = verify_named(target, k, given)
+    verified = verify_named(
+        target, k, given, options=load_options(reading), types=types, max_rejected_share=max_rejected_share
+    )
+    checks = verified.checks
     passed = all(check.passed for check in checks)
     if json_output:
-        print_json({"target": target, "passed": passed, "checks": [vars(check) for check in checks]})
+        read = {} if verified.read is None else {"read": asdict(verified.read)}
+        print_json({"target": target, "passed": passed, **read, "checks": [vars(check) for check in checks]})
     else:
         print_checks(checks)
+        if verified.read is not None:
+            print(sentence(verified.read))
     if not passed:
         raise typer.Exit(NOT_ANONYMOUS)

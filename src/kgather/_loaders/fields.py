@@ -55,6 +55,20 @@ def fields_sql(text: str, delimiter: str) -> str:
     )
 
 
+def written_sql(text: str, delimiter: str) -> str:
+    """SQL: the list of a line's fields as they are written, with their quotes; null when these are not well placed.
+
+    Args:
+        text: The SQL expression of the line.
+        delimiter: The separator.
+    """
+    each = "substr(each, 2)"
+    return (
+        f"case when not contains({text}, '\"') then string_split({text}, {literal(delimiter)}) "
+        f"else {_matched_sql(text, delimiter, each)} end"
+    )
+
+
 def is_open_sql(text: str, delimiter: str) -> str:
     """SQL: whether a line ends inside a quoted field."""
     return f"regexp_matches({_prepared_sql(text, delimiter)}, {literal(open_pattern(delimiter))})"
@@ -90,9 +104,14 @@ def _prepared_sql(text: str, delimiter: str) -> str:
 
 
 def _quoted_sql(text: str, delimiter: str) -> str:
-    single = _single(delimiter)
     body = "trim(substr(each, 2), ' ')"
     field = f"case when starts_with({body}, '\"') then replace({body}[2:-2], '\"\"', '\"') else substr(each, 2) end"
+    return _matched_sql(text, delimiter, field)
+
+
+def _matched_sql(text: str, delimiter: str, field: str) -> str:
+    """SQL: `field` of each part of a line, `each`, that is a separator and the field after it."""
+    single = _single(delimiter)
     if single != delimiter:
         field = f"replace({field}, {literal(single)}, {literal(delimiter)})"
     fields = f"list_transform(matches, lambda each: {field})"

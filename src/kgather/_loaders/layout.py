@@ -73,7 +73,7 @@ def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
     Raises:
         InputError: No layout with users, items and ratings explains the lines.
     """
-    sample, said = _without_separator_line(sample)
+    sample, said = without_separator_line(sample)
     delimiter = options.separator or FIXED_DELIMITER.get(options.format) or said
     candidates = (delimiter,) if delimiter else DELIMITERS
     best: tuple[float, Layout] | None = None
@@ -94,7 +94,7 @@ def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
     return replace(best[1], format=_format_name(best[1], options), missing=options.missing)
 
 
-def _without_separator_line(sample: Sequence[Line]) -> tuple[Sequence[Line], str | None]:
+def without_separator_line(sample: Sequence[Line]) -> tuple[Sequence[Line], str | None]:
     """Leave out a first line `sep=;`, by which spreadsheets say the separator, and give what it says."""
     said = re.fullmatch(r"sep=(.)", sample[0][1].strip(" \r"), re.IGNORECASE)
     return (sample[1:], said[1]) if said and len(sample) > 1 else (sample, None)

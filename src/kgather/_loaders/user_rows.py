@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import duckdb
 
 from kgather._errors import InputError
-from kgather._loaders import columns, delimited, fields, layout, tables, values
-from kgather._loaders.expressions import first_row, is_blank
-from kgather._loaders.lines import LineReader, registered, sample_lines
+from kgather._loaders import columns, layout, records, tables, values
+from kgather._loaders.expressions import first_row
+from kgather._loaders.lines import LineReader, sample_lines
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
 from kgather._loaders.sources import Source
@@ -22,7 +22,6 @@ from kgather._sql_text import identifier
 
 ROWS = "__kgather_user_rows"
 SAMPLE_LINES = 500
-_LINES, _KEPT = "__kgather_user_lines", "__kgather_kept_user_lines"
 
 # The surest names first. Fewer than for ratings: these tables have other columns, and a word such as "student" may
 # be an occupation in a first line that is no header.
@@ -255,7 +254,7 @@ def _read_table(con: duckdb.DuckDBPyConnection, source: Source) -> UserRows:
         described = con.execute(f"describe select * from {relation}").fetchall()
         if source.kind == "parquet":
             described = [each for each in described if each[0] != "file_row_number"]
-        names = _distinct(source.given, [str(each[0]) for each in described])
+        names = distinct_names(source.given, [str(each[0]) for each in described])
         found = tuple(Field(name, str(described[at][1]), f"c{at}") for at, name in enumerate(names))
         chosen = "".join(f", {identifier(each[0])} as c{at}" for at, each in enumerate(described))
         con.execute(
@@ -272,25 +271,7 @@ def _read_text(con: duckdb.DuckDBPyConnection, source: Source, options: Options)
         message = f"{source.given} has only blank lines, there are no {source.holds} in it."
         raise InputError(message)
     delimiter, count, header_line, names = _layout(source.given, sample, options)
-    try:
-        with registered(con, _LINES, LineReader(source, options.load)):
-            con.execute(f"create or replace temp table {_KEPT} as select line, text from {_LINES}")
-        lines = f"(select line, text from {_KEPT} where line > {header_line})"
-        opens = f"contains(text, '\"') and {fields.is_open_sql('text', delimiter)}"
-        if first_row(con, f"select 1 from {lines} where {opens} limit 1"):
-            lines = f"({delimited.joined_sql(_KEPT, delimiter, count, header_line, 'true')})"
-        con.execute(
-            f"create or replace temp table {ROWS} as select row_number() over (order by line) as number, line, f, "
-            f"case when f is null then case when {opens} then '{delimited.OPEN_QUOTE}' "
-            f"else '{delimited.ODD_QUOTE}' end "
-            f"when len(f) <> {count} then 'it has ' || len(f) || ' fields, not {count}' end as fault "
-            f"from (select line, text, {fields.fields_sql('text', delimiter)} as f from {lines} "
-            f"where line > {header_line}) "
-            # A line of tabs only is a row of which nothing is known.
-            f"where not ({is_blank('text')}) or len(f) = {count}"
-        )
-    finally:
-        con.execute(f"drop table if exists {_KEPT}")
+    records.keep(con, source, options.load, records.Frame(delimiter, count, header_line), ROWS)
     faulty = first_row(con, f"select count(*), min(line), arg_min(fault, line) from {ROWS} where fault is not null")
     if faulty and faulty[0]:
         message = (
@@ -326,31 +307,31 @@ def _layout(where: str, sample: Sequence[layout.Line], options: Options) -> tupl
     known = frozenset[str]().union(*options.usual_names())
     best: tuple[tuple[bool, bool, float, bool, int], str, int, list[layout.Record]] | None = None
     for candidate in (delimiter,) if delimiter else layout.DELIMITERS:
-        records = layout.records_of(sample, candidate)
-        counts = Counter(len(split) for _, split in records if split is not None)
+        split_so = layout.records_of(sample, candidate)
+        counts = Counter(len(split) for _, split in split_so if split is not None)
         count = max(counts, key=lambda each: (each > 1, counts[each]), default=0)
-        share = counts[count] / len(records)
-        first = records[0][1] or ()
+        share = counts[count] / len(split_so)
+        first = split_so[0][1] or ()
         named = options.names_said(first) or any(columns.plain(text) in known for text in first)
         # Texts have spaces, and lists in a field have separators of their own.
         key = (count > 1 and share > 0.9, named, share, candidate != " ", count)
         if count > 1 and (best is None or key > best[0]):
-            best = key, candidate, count, records
+            best = key, candidate, count, split_so
     if best is None:
         message = (
             f"{where}: the lines have 1 field, and a table of users needs 2 or more. "
             f"Say what separates the fields with {options.delimiter_flag}."
         )
         raise InputError(message)
-    _, delimiter, count, records = best
-    header_line = _header_line(where, records, count, options, decimal_comma=delimiter != ",")
+    _, delimiter, count, split_so = best
+    header_line = _header_line(where, split_so, count, options, decimal_comma=delimiter != ",")
     if not header_line:
         return delimiter, count, 0, [f"column_{at}" for at in range(1, count + 1)]
-    names = _distinct(where, records[0][1] or ())
+    names = distinct_names(where, split_so[0][1] or ())
     return delimiter, len(names), header_line, names
 
 
-def _distinct(where: str, given: Sequence[str]) -> list[str]:
+def distinct_names(where: str, given: Sequence[str]) -> list[str]:
     """The names of columns, trimmed, with one for those without; no two are the same but for upper and lower case."""
     names = [text.strip() or f"column_{at}" for at, text in enumerate(given, 1)]
     often = Counter(name.casefold() for name in names)
@@ -362,10 +343,10 @@ def _distinct(where: str, given: Sequence[str]) -> list[str]:
 
 
 def _header_line(
-    where: str, records: Sequence[layout.Record], count: int, options: Options, *, decimal_comma: bool
+    where: str, split_so: Sequence[layout.Record], count: int, options: Options, *, decimal_comma: bool
 ) -> int:
     """The number of the line that names the columns, or 0."""
-    (line, first), below = records[0], records[1:]
+    (line, first), below = split_so[0], split_so[1:]
     if options.load.header is False or (first is None and not options.load.header):
         return 0
     if first is None:

@@ -3,10 +3,11 @@
 from kgather._verify.asked import Asked
 from kgather._verify.folder import is_release, promised_size, verify_release
 from kgather._verify.models import verify_models, verify_relation
-from kgather._verify.targets import verify_named, verify_rows
+from kgather._verify.targets import Verified, verify_named, verify_rows
 
 __all__ = [
     "Asked",
+    "Verified",
     "is_release",
     "promised_size",
     "verify_models",

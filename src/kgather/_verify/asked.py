@@ -51,6 +51,12 @@ class Asked:
         return any(value is not None for value in (self.m, self.epsilon, self.b))
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """The names of columns that were said."""
+        one = (self.group_column, self.user_column, self.item_column, self.rating_column)
+        return (*self.columns, *self.sensitive, *(name for name in one if name))
+
+    @property
     def classes(self) -> bool:
         """Whether k is asked of equivalence classes of rows."""
         return self.k is not None and bool(self.columns or not (self.long or self.group_column))

@@ -13,8 +13,8 @@ MEMORY_LIMIT = "3GB"
 
 # Those first that others call.
 _MACROS = (
-    "kg_quoted", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
-    "kg_risk_conditions",
+    "kg_quoted", "kg_as_seen", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha",
+    "kg_t_closeness", "kg_risk_conditions",
 )  # fmt: skip
 
 

@@ -16,10 +16,13 @@ K_ANONYMITY = "k-anonymity: rows in the smallest equivalence class"
 _GIVEN = "kgather_verified"
 
 
-def verify_models(con: duckdb.DuckDBPyConnection, relation: str, asked: Asked) -> tuple[Check, ...]:
+def verify_models(
+    con: duckdb.DuckDBPyConnection, relation: str, asked: Asked, pairs: str | None = None
+) -> tuple[Check, ...]:
     """Check a relation for all that is asked, one check for each model and sensitive column.
 
-    `relation` is what may stand after FROM. Null is a value like any other; an empty relation passes. Macros and a
+    `relation` is what may stand after FROM; `pairs` is the same with ids and ratings read as such, where they are not
+    in `relation`, which has them as they stand. Null is a value like any other; an empty relation passes. Macros and a
     temporary view are created on the connection, whose current database must be open for writing.
     Raises InputError where a column does not exist or cannot be what it is asked to be.
     """
@@ -37,7 +40,7 @@ def verify_models(con: duckdb.DuckDBPyConnection, relation: str, asked: Asked) -
         *_sensitive(con, quasi, sensitive, asked),
     ]
     if asked.long:
-        checks += ratings.checks(con, _GIVEN, existing.found, asked)
+        checks += ratings.checks(con, pairs or _GIVEN, existing.found, asked)
     return tuple(checks)
 
 

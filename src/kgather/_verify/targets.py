@@ -2,35 +2,73 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from kgather._errors import InputError
-from kgather._relations import relation_in
+from kgather._loaders import LoadOptions, as_written
+from kgather._loaders.as_written import Read
 from kgather._release.release import Check
 from kgather._verify.asked import Asked
 from kgather._verify.connection import bounded
 from kgather._verify.folder import is_release, promised_size, verify_release
 from kgather._verify.models import verify_models
+from kgather._verify.verdicts import at_most
+from kgather.udfs._shared.options import real
+
+SET_ASIDE = "share of rows that could not be read"
 
 _ROWS = "kgather_rows"
 
 
-def verify_named(target: str, k: int | None, given: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Check a release folder, a Parquet or CSV file, or FILE.duckdb:TABLE.
+@dataclass(frozen=True)
+class Verified:
+    """The checks of a target, and, of a file or table, how much of it was read and as what."""
 
-    given: the other fields of `Asked`, by name; a release is checked as a whole and takes none.
+    checks: tuple[Check, ...]
+    read: Read | None = None
+
+
+def verify_named(
+    target: str,
+    k: int | None,
+    given: Mapping[str, Any],
+    *,
+    options: LoadOptions | None = None,
+    types: bool = False,
+    max_rejected_share: float | None = None,
+) -> Verified:
+    """Check a release folder, a text or Parquet file, or FILE.duckdb:TABLE.
+
+    given: the other fields of `Asked`, by name; a release is checked as a whole and takes none. options: how to read a
+    text file. types: compare numbers, dates and truth values of a text file, not their texts. max_rejected_share: the
+    share of rows that may be set aside because they cannot be read; none where not given.
     Raises InputError where the target cannot be read, or is not checked for what was asked.
     """
     if is_release(Path(target)):
-        return _of_release(Path(target), k, given)
+        said = {**given, "types": types or None, "max_rejected_share": max_rejected_share}
+        said |= options.model_dump(exclude_unset=True) if options else {}
+        return Verified(_of_release(Path(target), k, said))
     asked = Asked(k=k, **given)
-    with bounded() as con:
-        relation = relation_in(con, target)
-        with _readable(target):
-            return verify_models(con, relation, asked)
+    limit = real("--max-rejected-share", 0.0 if max_rejected_share is None else max_rejected_share, 0, 1)
+    with (
+        bounded() as con,
+        _readable(target),
+        as_written.opened(con, target, options or LoadOptions(), asked.named) as it,
+    ):
+        typed = ("*",) if types else asked.sensitive
+        relation = it.view(con, _ROWS, typed)
+        # One person is one, however the id is written; an item is what a reader sees.
+        roles = {"user_id": asked.user_column, "rating": asked.rating_column, "group_id": asked.group_column}
+        user, rating, group = (said or usual for usual, said in roles.items())
+        pairs = it.view(con, f"{_ROWS}_pairs", [rating], ids=[user, group])
+        checks = verify_models(con, relation, asked, pairs)
+        if it.read.set_aside:
+            checks = (at_most(SET_ASIDE, limit, it.read.share_set_aside), *checks)
+        return Verified(checks, it.read)
 
 
 def verify_rows(rows: Any, asked: Asked) -> tuple[Check, ...]:

@@ -27,6 +27,7 @@
   {{ kgather.ddl__kg_gaussian_noise() }}
   {{ kgather.ddl__kg_expand() }}
   {{ kgather.ddl__kg_quoted() }}
+  {{ kgather.ddl__kg_as_seen() }}
   {{ kgather.ddl__kg_class_sizes() }}
   {{ kgather.ddl__kg_frequencies() }}
   {{ kgather.ddl__kg_l_diversity() }}

@@ -21,12 +21,12 @@ create or replace macro kg_frequencies(p_relation, p_quasi_identifiers, p_sensit
         -- Names of its own, so that no column is taken for another.
         array_to_string(
           list_transform(
-            kg_quoted(p_quasi_identifiers), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place
+            kg_as_seen(p_quasi_identifiers), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place
           ),
           ', '
         ),
         '''' || replace(p_relation, '''', '''''') || '''',
-        array_to_string(kg_quoted(p_quasi_identifiers), ', '),
+        array_to_string(kg_as_seen(p_quasi_identifiers), ', '),
         kg_sensitive,
         array_to_string(
           list_transform(p_quasi_identifiers, lambda kg_column, kg_place: 'kg_column_' || kg_place), ', '

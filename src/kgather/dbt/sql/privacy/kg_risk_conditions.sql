@@ -25,9 +25,9 @@ create or replace macro kg_risk_conditions(p_relation, p_columns, p_k, p_m, p_nu
     '''' || replace(p_relation, '''', '''''') || '''',
     -- Names of its own, so that no column is taken for another.
     array_to_string(
-      list_transform(kg_quoted(p_columns), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place), ', '
+      list_transform(kg_as_seen(p_columns), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place), ', '
     ),
-    array_to_string(kg_quoted(p_columns), ', '),
+    array_to_string(kg_as_seen(p_columns), ', '),
     case
       when coalesce(p_k, 0) < 1 or p_k <> floor(p_k) then error('p_k is a whole number of at least 1')
       else cast(p_k as bigint)
