@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import os
 import zipfile
 from collections.abc import Callable
@@ -16,14 +17,16 @@ from pydantic import ValidationError
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, load
 
-GOOD = b"".join(b"%d,%d,3\n" % (number, number % 97) for number in range(1, 20001))
+GOOD = b"user,item,rating\n" + b"".join(b"%d,%d,3\n" % (number, number % 97) for number in range(1, 20000))
+FIELDS = ("user", "item", "rating")
 
 
 def zipped() -> bytes:
-    """A small ZIP archive."""
+    """A small ZIP archive of two files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("ratings.csv", "1,2,3\n")
+        archive.writestr("ratings.csv", GOOD)
+        archive.writestr("more.csv", GOOD)
     return buffer.getvalue()
 
 
@@ -47,12 +50,13 @@ def zstd() -> bytes:
         (b"user,item,rating\n\n  \n", "only a header"),
         (
             b"who,what,how\n1,2,3\n",
-            "no column of users and items and ratings found. The columns are: who, what, how. .*"
-            "--user-column, --item-column, --rating-column",
+            r"no column is clearly named as that of the users and items and ratings. The columns are: who, what, how\. "
+            r"(?s:.*)say so: --user-column NAME --item-column NAME --rating-column NAME\n",
         ),
         (
             b"user,item,tag\n1,2,3\n",
-            "no column of ratings found. The columns are: user, item, tag. .*--rating-column",
+            r"no column is clearly named as that of the ratings. The columns are: user, item, tag\. "
+            r"(?s:.*)say so: --rating-column NAME\n",
         ),
         (
             b"user_id,customer_id,item,rating\n1,2,3,4\n",
@@ -60,14 +64,17 @@ def zstd() -> bytes:
         ),
         (b"user,item,rating,time,date\n1,2,3,4,5\n", "'time' and 'date' fit the times equally well.*none"),
         (b"1,2\n3,4\n", "the lines have 2 fields.*--delimiter"),
-        (b"1,a,b\n2,c,d\n", "field 3 of 3 does not hold numbers"),
-        (b"a little text\nof some lines\n", "does not hold numbers"),
+        (b"1,a,b\n2,c,d\n", "no line names the columns, so which of them holds the people is not known"),
+        (
+            b"a little text\nof some lines\n",
+            "no line names the columns, so which of them holds the people is not known",
+        ),
         (b"a,b\0,3\n", "NUL"),
         (GOOD + b"\0\n", "line 20001 holds a NUL byte"),
         (b"\x89PNG\r\n\x1a\n1234", "is a PNG image"),
         (b"\xff\xd8\xff\xe0 1234", "is a JPEG image"),
         (b"SQLite format 3\0 1234", "is an SQLite database"),
-        (zipped(), "is a ZIP archive"),
+        (zipped(), "is a ZIP archive .* of 2 files, and one is read. Unpack it"),
         ("user,item,rating\n1,2,3\n".encode("utf-16"), "is encoded in UTF-16.*Save it as UTF-8"),
         ("user,item,rating\n1,2,3\n".encode("utf-16-le"), "is encoded in UTF-16"),
         ("user,item,rating\n1,2,3\n".encode("utf-32"), "is encoded in UTF-32"),
@@ -98,6 +105,12 @@ def test_refused(con: duckdb.DuckDBPyConnection, write: Callable[..., Path], con
     con.execute("select 1").fetchall()
 
 
+@pytest.mark.parametrize("content", ["1,a,b\n2,c,d\n", "a little text\nof some lines\n"])
+def test_ratings_that_are_no_numbers(con: duckdb.DuckDBPyConnection, write: Callable[..., Path], content: str) -> None:
+    with pytest.raises(InputError, match="field 3 of 3 does not hold numbers, so it cannot be the ratings"):
+        load(con, [write(content)], LoadOptions(fields=FIELDS))
+
+
 def test_paths(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     for given, message in [
         (tmp_path / "nothing.csv", "there is no such file"),
@@ -118,7 +131,7 @@ def test_paths(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
 def test_permissions(
     con: duckdb.DuckDBPyConnection, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write("1,2,3\n")
+    path = write("user,item,rating\n1,2,3\n")
 
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
@@ -134,7 +147,7 @@ def test_a_line_without_end(
     monkeypatch.setattr("kgather._loaders.lines.LONGEST_LINE", 1000)
     monkeypatch.setattr("kgather._loaders.lines.CHUNK_BYTES", 100)
     with pytest.raises(InputError, match="line 2 or a later one is longer than"):
-        load(con, [write("1,2,3\n" + "x" * 2000)], LoadOptions())
+        load(con, [write("1,2,3\n" + "x" * 2000)], LoadOptions(fields=FIELDS))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +159,13 @@ def test_a_line_without_end(
         ({"format": "parquet"}, "is a text file, not parquet"),
         ({"header": False, "user_column": "user"}, "--user-column must be a position"),
         ({"header": False, "user_column": "9"}, "no field 9"),
-        ({"header": False, "user_column": "2"}, "the users and the items are both taken from column 2"),
+        (
+            {"header": False, "user_column": "2", "item_column": "2", "rating_column": "3"},
+            "the users and the items are both taken from column 2",
+        ),
+        ({"header": False, "user_column": "2"}, "no line names the columns"),
+        ({"header": False, "user_column": "2", "item_column": "1"}, "no line names the columns"),
+        ({"header": False}, "no line names the columns"),
         ({"header": False, "rating_column": "0"}, "no field 0"),
         ({"delimiter": "|"}, "have 1 field.*--delimiter"),
     ],
@@ -168,6 +187,10 @@ def test_options_that_do_not_fit(
         {"encoding": "utf-16"},
         {"format": "excel"},
         {"user_column": " "},
+        {"fields": ()},
+        {"fields": ("user", "item")},
+        {"fields": ("user", "item", "item", "rating")},
+        {"fields": ("user", "item", "rating", "who")},
         {"nix": 1},
     ],
 )
@@ -177,15 +200,16 @@ def test_options_that_are_none(options: dict[str, Any]) -> None:
 
 
 def test_messages_hold_no_data(con: duckdb.DuckDBPyConnection, write: Callable[..., Path]) -> None:
-    for content in (
+    contents = (
         b"secret-user,secret-item\n" * 5,
         b"secret-user,secret-item,secret\n" * 5,
         b"1,2,3\nsecret-user,\xe9,3\n",
         b"secret-user\n" * 5,
         b"secret user likes secret-item\nsecret-user too\n",
-    ):
+    )
+    for content, fields in itertools.product(contents, (None, FIELDS)):
         with pytest.raises(InputError) as caught:
-            load(con, [write(content)], LoadOptions())
+            load(con, [write(content)], LoadOptions(fields=fields))
         assert "secret" not in str(caught.value)
     with pytest.raises(InputError, match=r"The columns are: \(a number\), \(a number\), \(a number\)\."):
         load(con, [write("4711,815,3\n1,2,3\n")], LoadOptions(header=True))

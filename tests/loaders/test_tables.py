@@ -55,13 +55,17 @@ def test_parquet(parquet: Callable[..., Any]) -> None:
     [
         (pa.array([12.0, None, 7.0]), [12, None, 7]),
         (pa.array([12.0, float("nan"), 7.0]), [12, None, 7]),
-        (pa.array([12.5, None, 7.0]), ["12.5", None, "7.0"]),
-        (pa.array([12.5, float("nan"), 7.0]), ["12.5", None, "7.0"]),
-        (pa.array([1e30, None, 7.0]), ["1e+30", None, "7.0"]),
+        (pa.array([12.5, None, 7.0]), ["12.5", None, "7"]),
+        (pa.array([12.5, float("nan"), 7.0]), ["12.5", None, "7"]),
+        (pa.array([1e30, None, 7.0]), ["1e+30", None, "7"]),
         (pa.array([1, None, 2**63 - 1], pa.uint64()), [1, None, 2**63 - 1]),
         (pa.array([1, None, 2**64 - 1], pa.uint64()), ["1", None, str(2**64 - 1)]),
         (pa.array([1, None, 2]).cast(pa.decimal128(20, 0)), [1, None, 2]),
         (pa.array(["1", None, "-2"]), [1, None, -2]),
+        (pa.array(["7.0", None, "7"]), [7, None, 7]),
+        (pa.array(["1", "NULL", "2"]), [1, None, 2]),
+        (pa.array(["a", "nan", "7.0"]), ["a", None, "7"]),
+        (pa.array(["Jose\u0301", None, "Jos\u00e9"]), ["Jos\u00e9", None, "Jos\u00e9"]),
         (pa.array(["1", None, "02"]), ["1", None, "02"]),
         (pa.array(["a", None, "b"]).dictionary_encode(), ["a", None, "b"]),
     ],
@@ -195,7 +199,7 @@ def test_database_without_tables_and_damaged(
 
 
 def test_together_with_text(con: duckdb.DuckDBPyConnection, database: Path, write: Callable[..., Path]) -> None:
-    report = load(con, [write("1,2,3\n"), f"{database}:reviews"], LoadOptions())
+    report = load(con, [write("user,item,rating\n1,2,3\n"), f"{database}:reviews"], LoadOptions())
     rows = con.execute("select user_id, item_id from loaded.ratings order by source, line").fetchall()
     assert rows == [(1, "2"), (1, "a"), (2, "b")]
     assert report.warnings == ["item ids: some are not integers, all are kept as text."]

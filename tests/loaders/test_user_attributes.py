@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import zipfile
 from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
@@ -231,7 +232,7 @@ def test_no_value_is_changed(
 ) -> None:
     """Whatever the type: the value, written down again, is the text, or a number or a time equal to it."""
     if not con.execute("select 1 from duckdb_tables() where table_name = 'ratings'").fetchall():
-        load(con, [write("0,7,3\n3,7,3\n")], LoadOptions())
+        load(con, [write("user,item,rating\n0,7,3\n3,7,3\n")], LoadOptions())
     cells = [[first] * 4 if alike else [first, *others] for (first, *others), alike in columns]
     names = [f"x{at}" for at in range(len(cells))]
     text = io.StringIO()
@@ -295,7 +296,7 @@ REFUSED = [
     ("user,age\n\n \n", {}, "holds only a header"),
     ("\n \n", {}, "only blank lines, there are no users in it"),
     ("", {}, "is empty, there are no users in it"),
-    ("PK\x03\x04secret", {}, "is a ZIP archive .*, not a file of users"),
+    ("PK\x03\x04secret", {}, "the zip data are cut off or damaged"),
     ("user\nsecret\nx\n", {}, "the lines have 1 field, .*--attributes-delimiter"),
     ("user,age\n1,2\nsecret\n1,2,3\n", {}, r"line 3 is malformed \(2 lines in all are such\): it has 1 fields, not 2"),
     ('user,age\n1,2\n2,"secret\n', {}, "line 3 is malformed: quote is never closed"),
@@ -327,6 +328,19 @@ def test_refused(
     assert rows_of(con) == [(1, 50)]
     tables = con.execute("select table_name from duckdb_tables() order by all").fetchall()
     assert tables == [("ratings",), ("user_attributes",)]
+
+
+def test_an_archive(attributes: Attributes, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("users.csv", "user,city\n1,Graz\n2,Lyon\n")
+    report, rows = attributes((tmp_path / "zip").read_bytes())
+    assert rows == [(1, "Graz"), (2, "Lyon")]
+    assert report.compression == "zip"
+    with zipfile.ZipFile(tmp_path / "zip", "a") as archive:
+        archive.writestr("secret.csv", "user,city\n3,Graz\n")
+    with pytest.raises(InputError, match=r"is a ZIP archive .* of 2 files, .* name the file of users") as caught:
+        attributes((tmp_path / "zip").read_bytes())
+    assert "secret" not in str(caught.value)
 
 
 def test_refused_with_an_artifact_table_that_has_attributes(

@@ -119,7 +119,9 @@ def test_a_refusal_tells_no_id(publish_to, tmp_path: Path) -> None:
     ],
 )
 def test_real_data(publish_to, data_dir: Path, file: str, users: int, items: int, staged_rows: int) -> None:
-    counts = publish_to(data_dir / file, k=10).audit.counts
+    # No line of filmtrust names the columns, and it is no known format.
+    load = {"fields": ("user", "item", "rating")} if file.startswith("filmtrust") else {}
+    counts = publish_to(data_dir / file, load=load, k=10).audit.counts
     assert (counts["users"], counts["items"], counts["staged_rows"]) == (users, items, staged_rows)
     assert counts["groups"] <= users // 10
 

@@ -16,7 +16,10 @@ PANEL = "Reading the input"
 # Of each field of LoadOptions: the type that is parsed, the option's names, its value, and its help.
 _OPTIONS: dict[str, tuple[type, tuple[str, ...], str | None, str]] = {
     "format": (
-        str, ("--format",), None, "auto, csv, tsv, u.data, movielens-dat, netflix, matrix-market, parquet or duckdb."
+        str,
+        ("--format",),
+        None,
+        "auto, csv, tsv, json, u.data, movielens-dat, netflix, matrix-market, parquet or duckdb.",
     ),
     "fields": (
         str,
@@ -34,6 +37,8 @@ _OPTIONS: dict[str, tuple[type, tuple[str, ...], str | None, str]] = {
     "missing": (
         str, ("--missing",), "A,B,...", "Texts that mean 'no id' (default NULL, None, NA, N/A, nan; '' for none)."
     ),
+    "words": (str, ("--map",), "WORD=N,...", "What words in the ratings stand for, as like=1,dislike=0."),
+    "no_rating": (bool, ("--no-rating",), None, "There are users and items only: every row counts as 1."),
     "user_column": (str, ("--user-column",), "NAME", "Or its place, from 1."),
     "item_column": (str, ("--item-column",), "NAME", "Likewise."),
     "rating_column": (str, ("--rating-column",), "NAME", "Likewise."),
@@ -75,10 +80,21 @@ def load_options(reading: dict[str, Any], **others: Any) -> LoadOptions:
     for name in ("fields", "missing"):
         if name in said:
             said[name] = tuple(each.strip() for each in said[name].split(",")) if said[name].strip() else ()
+    if "words" in said:
+        said["words"] = _words(said["words"])
     if said.get("fields") == ():
         msg = "--fields names what the fields are, as user,item,rating,time."
         raise InputError(msg)
     return validated(LoadOptions, {**said, **others})
+
+
+def _words(text: str) -> dict[str, float]:
+    pairs = [each.rpartition("=") for each in text.split(",")]
+    try:
+        return {word.strip(): float(number) for word, _, number in pairs}
+    except ValueError:
+        msg = f"--map takes words with numbers, as like=1,dislike=0, not {text!r}."
+        raise InputError(msg) from None
 
 
 def _parameter(name: str) -> inspect.Parameter:

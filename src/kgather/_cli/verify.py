@@ -29,7 +29,9 @@ def sentence(read: Read) -> str:
     return "; ".join(said) + f". Columns: {', '.join(read.names)}."
 
 
-@with_reading("fields", "missing", "user_column", "item_column", "rating_column", "time_column")
+@with_reading(
+    "format", "fields", "missing", "words", "no_rating", "user_column", "item_column", "rating_column", "time_column"
+)
 def command(
     *,
     target: Annotated[

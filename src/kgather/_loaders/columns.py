@@ -151,6 +151,8 @@ def choose_by_name(
         found["time"] = None
     if options.fields is not None:
         found = _agreed(where, names, options, found)
+    if options.no_rating:
+        found["rating"] = len(names)  # past the last column: every row counts as 1
     if any(found[role] is None for role in ROLES[:3]):
         raise _unclear(where, names, found, rows)
     user, item, rating = (found[role] for role in ROLES[:3])
@@ -226,6 +228,8 @@ def choose_by_position(where: str, count: int, options: LoadOptions) -> Columns 
                 f"Say which with {option_name(role)}, or what separates the fields with --delimiter."
             )
             raise InputError(message)
+    if options.no_rating:
+        said["rating"] = count
     if not said.keys() >= set(ROLES[:3]):
         return None
     return _distinct(where, Columns(said["user"], said["item"], said["rating"], said.get("time")))

@@ -1,6 +1,6 @@
 """Reading files with one rating a line and a separator between the fields."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import duckdb
 
@@ -9,6 +9,7 @@ from kgather._loaders.expressions import is_blank
 from kgather._loaders.layout import LONGEST_RECORD, Layout
 from kgather._loaders.lines import LineReader, registered
 from kgather._loaders.store import IdRole, Parsed
+from kgather._sql_text import literal
 
 _LINES = "__kgather_lines"
 _KEPT = "__kgather_kept_lines"
@@ -68,34 +69,54 @@ def rows_sql(lines: str, layout: Layout, *, whole: bool) -> str:
         layout: How its lines are read.
         whole: Its rows are whole records; otherwise a quote that is not closed stops the query.
     """
+
+    def field(position: int) -> str:
+        past = position - layout.count
+        if past < 0:
+            return f"f[{position + 1}]"
+        return literal(layout.appended[past]) if past < len(layout.appended) else "'1'"
+
     chosen = layout.columns
+    unclosed = f"'{OPEN_QUOTE}'" if whole else f"error('{_SPANS_MARK}')"
+    fault = f"case when {fields.is_open_sql('text', layout.delimiter)} then {unclosed} else '{ODD_QUOTE}' end"
     split = (
         f"select line, text, {fields.fields_sql('text', layout.delimiter)} as f from {lines} "
         f"where line > {layout.header_line} and not ({is_blank('text')})"
     )
-    has_time = chosen.time is not None
     texts = (
-        f"select line, text, f, f[{chosen.user + 1}] as u, f[{chosen.item + 1}] as i, "
-        f"f[{chosen.rating + 1}] as r, "
-        + (f"f[{(chosen.time or 0) + 1}] as t, " if has_time else "null::varchar as t, ")
-        + f"{values.rating_sql(f'f[{chosen.rating + 1}]', decimal_comma=layout.decimal_comma)} as rating, "
-        + (f"try_cast(f[{(chosen.time or 0) + 1}] as bigint)" if has_time else "null::bigint")
-        + f" as epoch from ({split})"
+        f"select line, text, {field(chosen.user)} as u, {field(chosen.item)} as i, {field(chosen.rating)} as r, "
+        + (field(chosen.time) if chosen.time is not None else "null::varchar")
+        + f" as t, case when f is null then {fault} when len(f) <> {layout.count} "
+        f"then 'malformed line: expected {layout.count} fields, found ' || len(f) end as fault from ({split})"
+    )
+    has_time = chosen.time is not None
+    rating = layout.written.sql("r", decimal_comma=layout.decimal_comma)
+    return checked_sql(texts, rating, has_time=has_time, missing=layout.missing)
+
+
+def checked_sql(texts: str, rating: str, *, has_time: bool, missing: Sequence[str]) -> str:
+    """SQL: what `Parsed.sql` asks for, from SQL of `line`, `text` and the texts `u`, `i`, `r`, `t`, with `fault`.
+
+    Args:
+        texts: A SELECT. `fault` says what is wrong with a line whose fields cannot be told; null where they can.
+        rating: SQL of `r` as a number.
+        has_time: Whether `t` holds times.
+        missing: Texts that stand for "no id".
+    """
+    numbers = (
+        f"select *, {rating} as rating, "
+        f"{'try_cast(t as bigint)' if has_time else 'null::bigint'} as epoch from ({texts})"
     )
     time = values.time_sql("t", "epoch") if has_time else "null::timestamp"
-    times = f"select *, {time} as rated_at from ({texts})"
+    times = f"select *, {time} as rated_at from ({numbers})"
     time_problem = (
         f"when rated_at is null and not {values.no_time_sql('t')} then '{values.TIME_NOT_READABLE}'" if has_time else ""
     )
-    unclosed = f"'{OPEN_QUOTE}'" if whole else f"error('{_SPANS_MARK}')"
-    fault = f"case when {fields.is_open_sql('text', layout.delimiter)} then {unclosed} else '{ODD_QUOTE}' end"
     return (
         "select line, text as raw, u as user_id, i as item_id, rating, rated_at, "
-        f"case when f is null then {fault} "
-        f"when len(f) <> {layout.count} "
-        f"then 'malformed line: expected {layout.count} fields, found ' || len(f) "
-        f"when {values.is_missing('u', layout.missing)} then '{values.USER_EMPTY}' "
-        f"when {values.is_missing('i', layout.missing)} then '{values.ITEM_EMPTY}' "
+        "case when fault is not null then fault "
+        f"when {values.is_missing('u', missing)} then '{values.USER_EMPTY}' "
+        f"when {values.is_missing('i', missing)} then '{values.ITEM_EMPTY}' "
         f"{values.rating_problem_sql('rating')} {time_problem} end as problem from ({times})"
     )
 
@@ -111,8 +132,11 @@ def records_sql(lines: str, layout: Layout) -> str:
         lines: A table of `line` and `text`.
         layout: How its lines are read.
     """
-    rating = values.rating_sql(f"fields[{layout.columns.rating + 1}]", decimal_comma=layout.decimal_comma)
-    return joined_sql(lines, layout.delimiter, layout.count, layout.header_line, f"{rating} is not null")
+    whole = "true"
+    if layout.columns.rating < layout.count:
+        text = f"fields[{layout.columns.rating + 1}]"
+        whole = f"{layout.written.sql(text, decimal_comma=layout.decimal_comma)} is not null"
+    return joined_sql(lines, layout.delimiter, layout.count, layout.header_line, whole)
 
 
 def joined_sql(lines: str, delimiter: str, count: int, header_line: int, whole: str) -> str:

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgather._errors import InputError
-from kgather._loaders import columns, fields, shapes, standard, values
+from kgather._loaders import columns, fields, ratings_written, shapes, standard, values
 from kgather._loaders.columns import Columns, RolesUnknownError
 from kgather._loaders.options import MISSING, LoadOptions
+from kgather._loaders.ratings_written import NUMBERS, Written
 
 # In the order of preference where several separators explain the lines equally well.
 DELIMITERS = ("::", "\t", ";", ",", "|", " ")
@@ -27,7 +28,9 @@ class Layout:
 
     `header_line` is the number of the line that names the columns, 0 where there is none; `names` are the
     names it gives. `count` is the number of fields a line must have. `known_by` says how it is known which column
-    holds what: the header, what was said, or a format that fixes it.
+    holds what: the header, what was said, or a format that fixes it. `appended` are values that every line has besides
+    its fields, from the names of folders; positions go on after the last field, and ratings past those are 1. `written`
+    says how ratings are written.
     """
 
     format: str
@@ -40,13 +43,15 @@ class Layout:
     warnings: tuple[str, ...] = ()
     known_by: str = "the header"
     missing: tuple[str, ...] = MISSING
+    appended: tuple[str, ...] = ()
+    written: Written = NUMBERS
 
     def as_fields(self) -> list[str]:
         """The order of the columns as `fields` would say it."""
-        order = ["-"] * self.count
+        order = ["-"] * (self.count + len(self.appended))
         for role in columns.ROLES:
             position = self.columns.position(role)
-            if position is not None:
+            if position is not None and position < len(order):
                 order[position] = role
         return order
 
@@ -55,20 +60,23 @@ class Layout:
         chosen: dict[str, str | None] = {}
         for role in columns.ROLES:
             position = self.columns.position(role)
-            if position is None:
+            if position is None or position >= self.count + len(self.appended):
                 chosen[role] = None
             else:
                 chosen[role] = self.names[position].strip() if self.names else str(position + 1)
         return chosen
 
 
-def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
+def detect(
+    where: str, sample: Sequence[Line], options: LoadOptions, partitions: Mapping[str, str] | None = None
+) -> Layout:
     """Work out the layout of a text file.
 
     Args:
         where: The input, for messages.
         sample: Its first lines that are not blank, at least one, with their numbers.
         options: What was said about it.
+        partitions: Columns that the names of its folders give.
 
     Raises:
         InputError: No layout with users, items and ratings explains the lines.
@@ -82,7 +90,7 @@ def detect(where: str, sample: Sequence[Line], options: LoadOptions) -> Layout:
         records = records_of(sample, candidate)
         count = _usual_count(records)
         try:
-            layout = _explain(where, candidate, count, records, options)
+            layout = _explain(where, candidate, count, records, options, partitions or {})
         except InputError as error:
             complaints.append((isinstance(error, RolesUnknownError), count, error))
             continue
@@ -131,16 +139,26 @@ def _usual_count(records: Sequence[Record]) -> int:
     return max(counts, key=lambda count: (count >= 3, counts[count])) if counts else 0
 
 
-def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], options: LoadOptions) -> Layout:
+def _explain(
+    where: str,
+    delimiter: str,
+    count: int,
+    records: Sequence[Record],
+    options: LoadOptions,
+    partitions: Mapping[str, str],
+) -> Layout:
     comma = delimiter != ","
     header = _header(count, records, options, decimal_comma=comma)
     below = [split for _, split in records[1 if header else 0 :] if split is not None and len(split) == count]
     if header is not None:
         line, names = header
-        chosen = columns.choose_by_name(where, names, options, below)
-        layout = Layout("csv", delimiter, len(names), chosen, line, tuple(names), comma)
+        further = {key: value for key, value in partitions.items() if key not in names}
+        chosen = columns.choose_by_name(where, [*names, *further], options, below)
+        every = (*names, *further)
+        layout = Layout("csv", delimiter, len(names), chosen, line, every, comma, appended=(*further.values(),))
+        layout = replace(layout, written=_written(below, chosen.rating, options, comma))
         return _with_usable_time(where, layout, records, options)
-    if count < 3:
+    if count < (2 if options.no_rating else 3):
         message = (
             f"{where}: the lines have {count} field{'s' if count != 1 else ''}, "
             f"and user, item and rating need 3. {_json_or_separator(records)}"
@@ -154,20 +172,27 @@ def _explain(where: str, delimiter: str, count: int, records: Sequence[Record], 
     if found is None:
         raise _unknown(where, records, below, comma)
     ratings = column_of(records, found.rating, count)
-    if 2 * sum(values.is_number(text, decimal_comma=comma) for text in ratings) < len(ratings):
+    told = _written(below, found.rating, options, comma)
+    if 2 * sum(told.reads(text, decimal_comma=comma) for text in ratings) < len(ratings):
         message = (
             f"{where}: field {found.rating + 1} of {count} does not hold numbers, so it cannot be the ratings. Its "
             f"first lines, with letters as A or a and digits as #:\n{shapes.table_of(below)}\n"
-            "Say which field they are with --fields or --rating-column, or use --header if the first line names them."
+            "Say which field they are with --fields or --rating-column, what words stand for with --map, or use "
+            "--header if the first line names the columns."
         )
         raise InputError(message)
-    return Layout("csv", delimiter, count, found, 0, (), comma, (), known_by)
+    return Layout("csv", delimiter, count, found, 0, (), comma, (), known_by, written=told)
+
+
+def _written(below: Sequence[Sequence[str]], rating: int, options: LoadOptions, comma: bool) -> Written:
+    texts = [record[rating] for record in below if rating < len(record)]
+    return ratings_written.written(texts, options.words, decimal_comma=comma)
 
 
 def _json_or_separator(records: Sequence[Record]) -> str:
     first = next((split[0].lstrip() for _, split in records if split), "")
     if first.startswith(("{", "[")):
-        return "It looks like JSON, which is not read yet: turn it into CSV or Parquet first."
+        return "It looks like JSON: if it is, say --format json."
     return "Say what separates the fields with --delimiter."
 
 
@@ -249,7 +274,7 @@ def recurs(first: Sequence[str], below: Sequence[Record]) -> bool:
 def _with_usable_time(where: str, layout: Layout, records: Sequence[Record], options: LoadOptions) -> Layout:
     """Leave out a column that is called like a time but holds none, unless it was asked for."""
     time = layout.columns.time
-    if time is None or options.time_column is not None:
+    if time is None or options.time_column is not None or time >= layout.count:
         return layout
     texts = column_of(records[1:], time, layout.count)
     if _holds_times(texts, named=True) or all(values.stands_for_no_time(text) for text in texts):
@@ -271,8 +296,10 @@ def _holds_times(texts: Sequence[str], *, named: bool) -> bool:
 
 def _share_good(layout: Layout, records: Sequence[Record]) -> float:
     data = records[1:] if layout.header_line else records
+    if layout.columns.rating >= layout.count:
+        return sum(split is not None and len(split) == layout.count for _, split in data) / max(len(data), 1)
     ratings = column_of(data, layout.columns.rating, layout.count)
-    good = sum(values.is_number(text, decimal_comma=layout.decimal_comma) for text in ratings)
+    good = sum(layout.written.reads(text, decimal_comma=layout.decimal_comma) for text in ratings)
     return good / len(data) if data else 1.0
 
 

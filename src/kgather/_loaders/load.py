@@ -10,6 +10,7 @@ from kgather._loaders import (
     columns,
     delimited,
     fields,
+    json_objects,
     layout,
     matrix_market,
     netflix,
@@ -63,7 +64,7 @@ def load(
         raise InputError(message)
     if options.artifact_columns is not None:
         return wide.load(con, inputs, options, schema)
-    found = [sources.find(each) for each in inputs]
+    found = sources.find_all(inputs)
     for source in found:
         _check_format(source, options)
     table = RatingsTable(con, schema)
@@ -153,7 +154,9 @@ def _load_one(
     )
     if blocks:
         return _load_netflix(con, table, source, source_name, sample, options), []
-    found = layout.detect(source.given, sample, options)
+    if options.format == json_objects.FORMAT or (options.format == "auto" and json_objects.looks_like_json(sample)):
+        return _load_json(con, table, source, source_name, sample, options), []
+    found = layout.detect(source.given, sample, options, source.partitions)
     likely_text = _likely_text(sample, found)
     return _load_lines(con, table, source, source_name, found, options, likely_text), list(found.warnings)
 
@@ -182,6 +185,28 @@ def _load_lines(
         encoding=options.encoding,
         delimiter=options.delimiter if options.separator_pattern else found.delimiter,
         header=found.header_line > 0 and found.format != matrix_market.FORMAT,
+        columns=found.column_names(),
+        rows=rows,
+        problem_rows=problems,
+    )
+
+
+def _load_json(
+    con: duckdb.DuckDBPyConnection,
+    table: RatingsTable,
+    source: Source,
+    source_name: str,
+    sample: list[tuple[int, str]],
+    options: LoadOptions,
+) -> InputReport:
+    found = json_objects.detect(con, source, sample, options)
+    rows, problems = table.add(source_name, lambda insert: json_objects.parse(con, source, found, options, insert))
+    return InputReport(
+        path=source.given,
+        source=source_name,
+        format=json_objects.FORMAT,
+        compression=None if source.kind == "text" else source.kind,
+        encoding=options.encoding if found.in_lines else "utf-8",
         columns=found.column_names(),
         rows=rows,
         problem_rows=problems,
@@ -254,7 +279,8 @@ def _likely_text(sample: list[tuple[int, str]], found: layout.Layout) -> frozens
         split = fields.split(text, found.delimiter) if number > found.header_line else None
         if split is None or len(split) != found.count:
             continue
-        if not values.is_number(split[found.columns.rating], decimal_comma=found.decimal_comma):
+        split = [*split, *found.appended, "1"]
+        if not found.written.reads(split[found.columns.rating], decimal_comma=found.decimal_comma):
             continue
         if any(split[position].strip().lower() in ("", *found.missing) for position in positions.values()):
             continue

@@ -1,11 +1,15 @@
 """What a person may say about an input; everything not said is detected from the content."""
 
+import math
 import re
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-Format = Literal["auto", "csv", "tsv", "movielens-dat", "u.data", "netflix", "matrix-market", "parquet", "duckdb"]
+Format = Literal[
+    "auto", "csv", "tsv", "movielens-dat", "u.data", "netflix", "matrix-market", "json", "parquet", "duckdb"
+]
 Encoding = Literal["utf-8", "latin-1"]
 
 FIELDS = ("user", "item", "rating", "time", "-")
@@ -45,6 +49,8 @@ class LoadOptions(BaseModel):
         skip_lines: So many lines at the beginning of a text file are not read.
         comment: Lines that begin with this are not read.
         missing: Texts that stand for "no id", whatever their case.
+        words: What texts in the column of ratings stand for, as {"like": 1, "dislike": 0}, whatever their case.
+        no_rating: There are no ratings: every row counts as 1.
         artifact_columns: Names of the columns that are items, in a table of one row a user (upper and lower case
             are the same); ("*",) takes all columns of numbers. None: a table of one row a rating.
 
@@ -66,6 +72,8 @@ class LoadOptions(BaseModel):
     skip_lines: int = Field(default=0, ge=0)
     comment: str | None = Field(default=None, min_length=1, max_length=20)
     missing: tuple[str, ...] = MISSING
+    words: Mapping[str, float] = Field(default_factory=dict)
+    no_rating: bool = False
     artifact_columns: tuple[str, ...] | None = None
 
     @property
@@ -108,6 +116,25 @@ class LoadOptions(BaseModel):
             raise ValueError(message)
         return value
 
+    @model_validator(mode="after")
+    def _ratings_or_none(self) -> "LoadOptions":
+        if self.no_rating and (self.rating_column is not None or self.words or "rating" in (self.fields or ())):
+            message = "no_rating says that there are no ratings, and something else says where they are"
+            raise ValueError(message)
+        if self.fields is not None and not self.no_rating and "rating" not in self.fields:
+            message = "user, item and rating are each named once, time at most once; rating is named not"
+            raise ValueError(message)
+        return self
+
+    @field_validator("words")
+    @classmethod
+    def _folded_words(cls, value: Mapping[str, float]) -> Mapping[str, float]:
+        folded = {word.strip().lower(): float(number) for word, number in value.items()}
+        if len(folded) < len(value) or "" in folded or not all(map(math.isfinite, folded.values())):
+            message = "words are texts, no two the same but for upper and lower case, with finite numbers"
+            raise ValueError(message)
+        return folded
+
     @field_validator("fields")
     @classmethod
     def _known_fields(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -119,7 +146,7 @@ class LoadOptions(BaseModel):
             message = f"a field is user, item, rating, time or - (not read), not {', '.join(unknown)}"
             raise ValueError(message)
         for role in FIELDS[:4]:
-            if names.count(role) > 1 or (role in FIELDS[:3] and role not in names):
+            if names.count(role) > 1 or (role in FIELDS[:2] and role not in names):
                 found = "twice" if role in names else "not"
                 message = f"user, item and rating are each named once, time at most once; {role} is named {found}"
                 raise ValueError(message)

@@ -1,11 +1,13 @@
 """Finding an input and telling its kind by its first bytes."""
 
+import glob
 import os
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from kgather._errors import InputError
 
@@ -14,6 +16,9 @@ TEXTS: tuple[Kind, ...] = ("text", "gzip", "zstd", "bzip2", "xz", "zip")
 """Text, plain or compressed."""
 
 HEAD_BYTES = 4096
+
+FETCHED_PREFIX = "kgather-input-"
+"""How folders begin into which inputs from elsewhere are copied."""
 
 _READABLE: tuple[tuple[int, bytes, Kind], ...] = (
     (0, b"\x1f\x8b", "gzip"),
@@ -56,7 +61,9 @@ _UNICODE_MARKS: tuple[tuple[bytes, str], ...] = (
 class Source:
     """One input, found and looked at.
 
-    `given` is what was typed, `table` is set for `file.duckdb:table`, `holds` says for messages what is wanted of it.
+    `given` is what was typed, or the path of a file in a folder that was typed; `table` is set for `file.duckdb:table`,
+    `holds` says for messages what is wanted of it. `partitions` are the columns that the names of its folders give, as
+    `year=2020`.
     """
 
     given: str
@@ -64,11 +71,53 @@ class Source:
     kind: Kind
     table: str | None = None
     holds: str = "ratings"
+    partitions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def basename(self) -> str:
         """The file's name, with the table where one was named."""
         return self.path.name if self.table is None else f"{self.path.name}:{self.table}"
+
+
+def find_all(inputs: Sequence[str | Path], holds: str = "ratings") -> list[Source]:
+    """Find inputs: files, `file:table`, folders with all files below them, and patterns such as `part-*.csv`.
+
+    Files of a folder come in the order of their names; those whose name, or that of a folder, begins with "." or "_"
+    are none of the data.
+
+    Raises:
+        InputError: As of `find`; also where a folder has no files, or a pattern fits none.
+    """
+    found: list[Source] = []
+    for given in inputs:
+        path = Path(given)
+        if _exists(path) and path.is_dir():
+            inside = [each for each in sorted(path.rglob("*")) if each.is_file() and not _is_hidden(each, path)]
+            if not inside:
+                message = f"{given} is a folder without files, there are no {holds} in it."
+                raise InputError(message)
+            found += [replace(find(str(each), holds), partitions=_partitions(each, path)) for each in inside]
+        elif isinstance(given, str) and not _exists(path) and any(mark in given for mark in "*?["):
+            matches = sorted(glob.glob(given, recursive=True))  # noqa: PTH207
+            fitting = [each for each in matches if Path(each).is_file()]
+            if not fitting:
+                message = f"{given}: no file fits this pattern."
+                raise InputError(message)
+            found += [replace(find(each, holds), partitions=_partitions(Path(each), Path())) for each in fitting]
+        else:
+            found.append(find(given, holds))
+    return found
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+
+
+def _partitions(path: Path, folder: Path) -> dict[str, str]:
+    """What the folders' names say, as Hive writes it: `key=value`, with %XX for signs that paths cannot have."""
+    parts = (path.relative_to(folder) if path.is_relative_to(folder) else path).parts[:-1]
+    pairs = [part.partition("=") for part in parts if "=" in part]
+    return {unquote(key): "" if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, _, value in pairs}
 
 
 def find(given: str | Path, holds: str = "ratings") -> Source:
@@ -93,7 +142,8 @@ def find(given: str | Path, holds: str = "ratings") -> Source:
     if table is not None and kind != "duckdb":
         message = f"{path} is not a DuckDB database, so it has no table to name after the colon."
         raise InputError(message)
-    return Source(given=text, path=path, kind=kind, table=table, holds=holds)
+    copied = any(each.name.startswith(FETCHED_PREFIX) for each in path.parents)
+    return Source(given=path.name if copied else text, path=path, kind=kind, table=table, holds=holds)
 
 
 def kind_of(head: bytes, name: str, holds: str = "ratings") -> Kind:
@@ -144,7 +194,7 @@ def _head(path: Path, name: str, holds: str) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            message = f"{name} is a directory. Name the files in it."
+            message = f"{name} is a directory. Name one file in it."
             raise InputError(message)
         if not stat.S_ISREG(mode):
             message = f"{name} is not a regular file. Save the data to a file first."

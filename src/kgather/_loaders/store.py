@@ -52,7 +52,7 @@ class RatingsTable:
         self.loading = f"{self._schema}.{identifier('__kgather_loading')}"
         self._kind = "table"
         self.id_types: dict[IdRole, IdType] = {"user": "BIGINT", "item": "BIGINT"}
-        self._integers_seen: dict[IdRole, bool] = {"user": False, "item": False}
+        self._rows_added = 0
         con.execute(f"create schema if not exists {self._schema}")
         con.execute(
             f"create or replace table {self.loading} (user_id bigint, item_id bigint, rating double, "
@@ -71,7 +71,7 @@ class RatingsTable:
         Returns:
             The rows added, and how many of them have a problem.
         """
-        before = self._problems()
+        before = self._rows_added
         while True:
             try:
                 rows = parse(lambda parsed: self._insert(source, parsed))
@@ -81,7 +81,8 @@ class RatingsTable:
                     raise
                 self._use_text(text_role)
             else:
-                return rows, self._problems() - before
+                self._rows_added += rows
+                return rows, self._problems_from(before)
 
     def show(self, source: str, parsed: Parsed) -> tuple[int, int]:
         """Take an input that can be read as often as one likes as the only one: it is not copied, but shown by a view.
@@ -176,8 +177,9 @@ class RatingsTable:
             self._con.execute(f"alter table {self.loading} alter column {role}_id type varchar")
             self.id_types[role] = "VARCHAR"
 
-    def _problems(self) -> int:
-        row = first_row(self._con, f"select count(problem) from {self.loading}")
+    def _problems_from(self, row_number: int) -> int:
+        """Rows with a problem, from this one on: only what was added last is looked at."""
+        row = first_row(self._con, f"select count(problem) from {self.loading} where rowid >= {row_number}")
         return int(row[0]) if row else 0
 
 

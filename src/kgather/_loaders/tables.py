@@ -7,15 +7,17 @@ from dataclasses import dataclass
 import duckdb
 
 from kgather._errors import InputError
-from kgather._loaders import columns, values
+from kgather._loaders import columns, ratings_written, values
 from kgather._loaders.columns import Columns, Role
 from kgather._loaders.expressions import first_row
 from kgather._loaders.options import MISSING, LoadOptions
+from kgather._loaders.ratings_written import NUMBERS, Written
 from kgather._loaders.sources import Source
 from kgather._loaders.store import IdRole, Parsed
 from kgather._sql_text import identifier, literal
 
 _ALIAS = "__kgather_input"
+_SAMPLE_ROWS = 500
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 WIDE_INTEGERS = ("UBIGINT", "HUGEINT", "UHUGEINT")
 FLOATS = ("FLOAT", "DOUBLE")
@@ -34,11 +36,12 @@ class Table:
     names: tuple[str, ...]
     types: tuple[str, ...]
     columns: Columns
+    written: Written = NUMBERS
 
     def column_names(self) -> dict[str, str | None]:
         """For each role its column."""
         chosen = {role: self.columns.position(role) for role in columns.ROLES}
-        return {role: None if at is None else self.names[at] for role, at in chosen.items()}
+        return {role: None if at is None or at >= len(self.names) else self.names[at] for role, at in chosen.items()}
 
 
 @contextmanager
@@ -55,6 +58,11 @@ def opened(con: duckdb.DuckDBPyConnection, source: Source, options: LoadOptions)
             the columns are not found or of types that cannot be read, or there are no rows.
     """
     with related(con, source, "file_row_number = true, hive_partitioning = false") as (relation, row):
+        if source.partitions:
+            names = {str(each[0]).lower() for each in con.execute(f"describe select * from {relation}").fetchall()}
+            further = [pair for pair in source.partitions.items() if pair[0].lower() not in names]
+            given = "".join(f"{literal(value)} as {identifier(key)}, " for key, value in further)
+            relation = f"(select {given}* from {relation})"
         yield _described(con, source.given, relation, row, options)
 
 
@@ -99,7 +107,8 @@ def parsed(con: duckdb.DuckDBPyConnection, table: Table, missing: Sequence[str] 
         if is_integer:
             integers.add(role)
     quoted = [identifier(each) for each in table.names]
-    raw_columns = [at for at in (chosen.user, chosen.item, chosen.rating, chosen.time) if at is not None]
+    places = (chosen.user, chosen.item, chosen.rating, chosen.time)
+    raw_columns = [at for at in places if at is not None and at < len(quoted)]
     # Texts are only made of rows that have a problem.
     given = ", ".join(f"{quoted[at]} as raw_{at}" for at in raw_columns)
     raw = "concat_ws(',', " + ", ".join(f"coalesce(raw_{at}::varchar, '')" for at in raw_columns) + ")"
@@ -163,9 +172,11 @@ def can_be_id(type_name: str) -> bool:
 
 def _rating(table: Table) -> str:
     """A rating as SQL, DOUBLE."""
+    if table.columns.rating >= len(table.names):
+        return "1::double"
     column, family = identifier(table.names[table.columns.rating]), type_family(table.types[table.columns.rating])
     if family in TEXTS:
-        return values.rating_sql(f"cast({column} as varchar)")
+        return table.written.sql(f"cast({column} as varchar)")
     if family in FLOATS:
         # By way of a text where it is not an ordinary number, so that isfinite() sees it: see _is_nan.
         unusual = f"try_cast(cast({column} as varchar) as double)"
@@ -216,7 +227,7 @@ def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: s
     }
     for role in columns.ROLES:
         at = chosen.position(role)
-        if at is not None and type_family(types[at]) not in allowed[role]:
+        if at is not None and at < len(names) and type_family(types[at]) not in allowed[role]:
             message = (
                 f"{where}: column '{names[at]}' has the type {types[at][:60]}, which cannot be read as "
                 f"a {role}. Say which column to use with {columns.option_name(role)}."
@@ -225,7 +236,12 @@ def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: s
     if first_row(con, f"select 1 from {relation} limit 1") is None:
         message = f"{where} has no rows, there are no ratings in it."
         raise InputError(message)
-    return Table(where, relation, row, names, types, chosen)
+    written = Written(words=options.words)
+    if chosen.rating < len(names) and type_family(types[chosen.rating]) in TEXTS:
+        column = identifier(names[chosen.rating])
+        sample = con.execute(f"select cast({column} as varchar) from {relation} limit {_SAMPLE_ROWS}").fetchall()
+        written = ratings_written.written([text for (text,) in sample if text is not None], options.words)
+    return Table(where, relation, row, names, types, chosen, written)
 
 
 def type_family(type_name: str) -> str:

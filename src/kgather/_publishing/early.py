@@ -26,6 +26,8 @@ def _cases(settings: PublishSettings) -> Iterator[str]:
     yield "when rating is null or not isfinite(rating) then 'rating is not a finite number'"
     if settings.not_rated is not None:
         yield f"when rating = {settings.not_rated!r} then 'not rated'"
+    if settings.rating_log:
+        yield "when rating < 0 then 'rating is negative, and has no logarithm'"
     if settings.scale is not None:
         low, high, *step = settings.scale
         yield f"when rating not between {low!r} and {high!r} then 'rating is off the scale'"
@@ -93,7 +95,8 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
         group by item_id
         """
     )
-    if settings.scale is None:
+    changed = settings.rating_log or settings.rating_cap is not None or settings.repeats in ("sum", "count")
+    if settings.scale is None and not changed:
         _refuse_what_is_no_scale(con, judged)
     if not settings.items_confirmed:
         _refuse_people_as_items(con)
@@ -106,8 +109,8 @@ def _refuse_what_is_no_scale(con: duckdb.DuckDBPyConnection, judged: str) -> Non
     if signs:
         msg = (
             f"the ratings do not look like ratings: {'; '.join(signs)}. Name the column that holds them with "
-            "--rating-column, say the scale if it is meant (--scale MIN,MAX), or a value that means 'not rated' "
-            "(--not-rated)."
+            "--rating-column, say the scale if it is meant (--scale MIN,MAX), a value that means 'not rated' "
+            "(--not-rated), or of counts a logarithm or an end (--rating-log, --rating-cap)."
         )
         raise InputError(msg)
 

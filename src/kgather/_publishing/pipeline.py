@@ -21,6 +21,7 @@ from kgather._publishing import disk
 from kgather._publishing.manifests import manifest_for
 from kgather._publishing.runs import Journal
 from kgather._settings.project import PREFIX, PREPARED
+from kgather._settings.publication import PublishSettings
 from kgather._sql_text import literal
 from kgather._verbosity import is_verbose
 
@@ -207,7 +208,7 @@ def _as_error(outcome: Any) -> BaseException:
         for pattern, kind in _MEANT_FOR_PEOPLE:
             told = pattern.search(message)
             if told:
-                return kind(told[1].strip())
+                return kind(_with_options(told[1].strip()))
     failed_tests = [result.node.name for result in failures if result.status == "fail"]
     broken = [result for result in failures if result.status == "error"]
     if failed_tests and not broken:
@@ -215,6 +216,17 @@ def _as_error(outcome: Any) -> BaseException:
     # An engine's message may quote values, so only its kind is told.
     kinds = ", ".join(f"{result.node.name} ({_kind(str(result.message))})" for result in broken)
     return KgatherError(f"the pipeline broke at {kinds}. Run again with -v for all that dbt says.")
+
+
+def _with_options(told: str) -> str:
+    """A sentence of the pipeline for the command line: settings by the names of their options."""
+    for name, field in PublishSettings.model_fields.items():
+        option = dict(field.json_schema_extra or {}).get("option")  # type: ignore[arg-type]
+        if option:
+            # A name that is a word as well is meant where it stands in parentheses.
+            before, after = (r"(?<![\w-])", r"(?![\w-])") if "_" in name else (r"(?<=\()", r"(?=[,)])")
+            told = re.sub(before + name + after, str(option), told)
+    return told
 
 
 def _kind(message: str) -> str:

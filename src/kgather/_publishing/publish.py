@@ -13,6 +13,7 @@ import duckdb
 from kgather._errors import InputError, KgatherError, PromiseError, StoppedError, quoted
 from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
+from kgather._loaders.fetched import fetched
 from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
 from kgather._publishing.early import refuse_early
@@ -93,8 +94,12 @@ def publish(
         warn(warning)
     umask = os.umask(0o077)
     try:
-        mark = _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes)
-        with runs.folder_of(target, mark) as folder:
+        with (
+            fetched(inputs) as inputs,
+            runs.folder_of(
+                target, _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes)
+            ) as folder,
+        ):
             workspace = pipeline.Workspace(folder)
             settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
             # Imported here: it brings the kernels, which take seconds to load, and what cannot be published is refused.
@@ -186,7 +191,7 @@ def _fingerprint(
     options: LoadOptions,
     other_sizes: OtherSizes | None,
 ) -> str:
-    files = [sources.find(given).path for given in inputs]
+    files = [source.path for source in sources.find_all(inputs)]
     if user_attributes is not None:
         files.append(sources.find(user_attributes.source, "users").path)
     asked = {
@@ -213,7 +218,7 @@ def _load(
 
     def read() -> dict[str, Any]:
         workspace.clear()
-        disk.check(workspace.folder, [sources.find(given) for given in inputs])
+        disk.check(workspace.folder, sources.find_all(inputs))
         fitted, loaded, warnings = _read(workspace, inputs, user_attributes, settings, options)
         return {
             "fitted": {name: getattr(fitted, name) for name in _FITTED},

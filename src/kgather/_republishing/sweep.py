@@ -13,6 +13,7 @@ from typing import Any
 
 from kgather._errors import InputError, PromiseError, quoted
 from kgather._loaders import LoadOptions
+from kgather._loaders.fetched import fetched
 from kgather._methods import method_named, registered
 from kgather._progress import Listener
 from kgather._publishing.publish import OtherSizes
@@ -133,13 +134,14 @@ def sweep(
     settings = _checked(methods, ks, assignments)
     pairs = [(method, k) for method in dict.fromkeys(methods) for k in sorted(set(ks))]
     rows = []
-    for done, (method, k) in enumerate(pairs):
-        report("releases", done, len(pairs))
-        try:
-            row = _measured(inputs, method, k, load_options, assignments, seed, membership=membership)
-        except (InputError, PromiseError) as error:
-            row = SweepRow(method, k, refused=" ".join(str(error).split()))
-        rows.append(row)
+    with fetched(inputs) as files:
+        for done, (method, k) in enumerate(pairs):
+            report("releases", done, len(pairs))
+            try:
+                row = _measured(files, method, k, load_options, assignments, seed, membership=membership)
+            except (InputError, PromiseError) as error:
+                row = SweepRow(method, k, refused=" ".join(str(error).split()))
+            rows.append(row)
     report("releases", len(pairs), len(pairs))
     if all(row.refused for row in rows):
         told = "\n".join(dict.fromkeys(row.refused for row in rows if row.refused))

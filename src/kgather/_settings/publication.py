@@ -50,6 +50,35 @@ class PublishSettings(BaseModel):
         option="--not-rated",
         metavar="VALUE",
     )
+    repeats: Literal["latest", "first", "mean", "max", "sum", "count"] | None = setting(
+        None,
+        "Pairs of user and item may occur several times: which rating they get.",
+        docs="Which rating a pair of user and item gets that occurs several times: `latest`, `first` (by time, and the "
+        "mean of those at that time), `mean`, `max`, `sum` or `count`. Said, as for events, repeats are no faults. "
+        "Where it is not said, the latest is kept and the others count as rejected.",
+        section=INPUT,
+        shown_default="latest, and repeats count as rejected",
+        option="--repeats",
+    )
+    rating_cap: _Finite | None = setting(
+        None,
+        "Higher ratings count as this much.",
+        docs="Ratings above this count as this much, after repeats are put together. Where `repeats` is `sum` or "
+        "`count`, the default is the highest value that k users reach, so that the heaviest user does not become the "
+        "end of the scale.",
+        section=INPUT,
+        shown_default="none; with repeats sum or count what k users reach",
+        option="--rating-cap",
+        metavar="VALUE",
+    )
+    rating_log: bool = setting(
+        False,
+        "Take ln(1 + rating), as for counts.",
+        docs="Take the logarithm of 1 + rating, as for counts, after repeats are put together and capped. Negative "
+        "ratings are set aside then.",
+        section=INPUT,
+        option="--rating-log",
+    )
     min_ratings: int = setting(
         1,
         "Set users with fewer aside.",

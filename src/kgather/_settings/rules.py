@@ -101,6 +101,10 @@ def _rules() -> Iterator[Rule]:
         "diversity_l > 1 and (not of_form.adds_cells or cells_kind == 'low_rank')",
         f"diversity_l goes with homogenize {adding} and cells all, rated or top N.",
     )
+    yield Rule(
+        "scale is not none and (rating_log or repeats in ('sum', 'count'))",
+        "scale is that of the ratings as they are read: leave it out with rating_log and with repeats sum or count.",
+    )
     yield Rule("diversity_l > 1 and solver == 'none'", "diversity_l needs a solver: added cells hold predictions.")
 
 

@@ -15,7 +15,7 @@ with counts as (
       -- Rows that say "not rated" and users set aside on request are no sign of a bad file.
       select count(*)
       from {{ ref("int_kgather__rejected_ratings") }}
-      where reason <> 'not rated' and reason not like 'user has fewer than %'
+      where {{ kgather.is_fault("reason") }}
     ) as bad_rows,
     (
       select string_agg(reason || ' (' || times || ')', '; ' order by times desc, reason)
@@ -30,7 +30,7 @@ with counts as (
     (
       select arg_min(source || ' line ' || line || ': ' || reason, (source, line))
       from {{ ref("int_kgather__rejected_ratings") }}
-      where reason <> 'not rated' and reason not like 'user has fewer than %'
+      where {{ kgather.is_fault("reason") }}
     ) as first_bad_row,
     (
       select count(user_id) - count(distinct user_id)
@@ -62,6 +62,12 @@ select
         'kgather refuses the input: ' || bad_rows || ' of ' || read_rows || ' rows are rejected, more than the '
         || 'share of {{ kgather.setting("max_rejected_share") }} that max_rejected_share allows. First: ' || first_bad_row
         || '. By reason: ' || reasons || '.'
+        {% if kgather.setting("repeats") is none -%}
+        || case
+          when reasons like '%repeated pair%' then ' Where pairs occur several times, as events do, say which rating counts (repeats).'
+          else ''
+        end
+        {%- endif %}
       )
     when staged_rows = 0
       then error('kgather refuses the input: every row is set aside. By reason: ' || reasons || '.')
@@ -79,7 +85,8 @@ select
     when signs_of_no_scale is not null
       then error(
         'kgather refuses the input: the ratings do not look like ratings: ' || signs_of_no_scale || '. Take the column '
-        || 'that holds them, say the scale if it is meant (scale), or a value that means "not rated" (not_rated).'
+        || 'that holds them, say the scale if it is meant (scale), a value that means "not rated" (not_rated), or of '
+        || 'counts a logarithm or an end (rating_log, rating_cap).'
       )
     {% endif -%}
     {% if not kgather.setting("items_confirmed") -%}

@@ -8,7 +8,7 @@ with read_ratings as (
 {% if repeats %}
 -- Only these are put in order: they are few.
 of_repeated_pairs as (
-  select read_ratings.*, repeated_pairs.latest_at
+  select read_ratings.*, repeated_pairs.first_at, repeated_pairs.latest_at
   from read_ratings
   join {{ repeated_pairs }} as repeated_pairs using (user_id, item_id)
   where read_ratings.reason is null
@@ -17,7 +17,10 @@ of_repeated_pairs as (
 repeated as (
   select
     *,
-    row_number() over (partition by user_id, item_id order by rated_at desc nulls last, source, line) as recency
+    row_number() over (
+      partition by user_id, item_id
+      order by rated_at {{ "asc" if kgather.setting("repeats") == "first" else "desc" }} nulls last, source, line
+    ) as recency
   from of_repeated_pairs
 ),
 {% endif %}
@@ -33,10 +36,14 @@ rejected as (
     source,
     line,
     raw,
+    {% if kgather.setting("repeats") in (none, "latest", "first") -%}
     case
-      when rated_at is not distinct from latest_at then 'repeated pair: the mean is kept'
-      else 'repeated pair: the latest is kept'
+      when {{ kgather.is_kept("rated_at", "repeated") }} then 'repeated pair: the mean is kept'
+      else 'repeated pair: the {{ kgather.setting("repeats") or "latest" }} is kept'
     end as reason
+    {%- else -%}
+    'repeated pair: the {{ kgather.setting("repeats") }} is kept' as reason
+    {%- endif %}
   from repeated
   where recency > 1
   {%- endif %}

@@ -45,6 +45,9 @@ select
       {% if kgather.setting("not_rated") is not none -%}
       and rating <> {{ kgather.setting("not_rated") }}
       {% endif -%}
+      {% if kgather.setting("rating_log") -%}
+      and rating >= 0
+      {% endif -%}
       {% if scale -%}
       and rating between {{ scale[0] }} and {{ scale[1] }}
       {% if scale | length > 2 -%}
@@ -60,6 +63,9 @@ select
     when not isfinite(rating) then 'rating is not a finite number'
     {% if kgather.setting("not_rated") is not none -%}
     when rating = {{ kgather.setting("not_rated") }} then 'not rated'
+    {% endif -%}
+    {% if kgather.setting("rating_log") -%}
+    when rating < 0 then 'rating is negative, and has no logarithm'
     {% endif -%}
     {% if scale -%}
     when rating not between {{ scale[0] }} and {{ scale[1] }} then 'rating is off the scale'

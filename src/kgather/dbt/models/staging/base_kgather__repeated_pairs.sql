@@ -1,5 +1,5 @@
 {% set sorted = ref("base_kgather__sorted_ratings") -%}
--- The pairs of user and item that were rated more than once, each with the time of its latest rating. In ratings that
+-- The pairs of user and item that were rated more than once, each with the times of its first and latest rating. In ratings that
 -- were not sorted, because they ascend, no pair is repeated.
 with neighbours as (
   select
@@ -16,7 +16,7 @@ repeated as (
   where user_id = user_before and item_id = item_before
 )
 
-select user_id, item_id, max(ratings.rated_at) as latest_at
+select user_id, item_id, min(ratings.rated_at) as first_at, max(ratings.rated_at) as latest_at
 from {{ sorted }} as ratings
 semi join repeated using (user_id, item_id)
 group by user_id, item_id

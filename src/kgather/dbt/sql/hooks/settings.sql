@@ -5,6 +5,9 @@
   {{ return({
     'scale': none,
     'not_rated': none,
+    'repeats': none,
+    'rating_cap': none,
+    'rating_log': false,
     'min_ratings': 1,
     'max_rejected_share': 0.01,
     'items_confirmed': false,
@@ -58,6 +61,9 @@
 {% macro old_setting_names() %}
   {{ return([
     'not_rated',
+    'repeats',
+    'rating_cap',
+    'rating_log',
     'min_ratings',
     'max_rejected_share',
     'items_confirmed',
@@ -136,6 +142,18 @@
   {% set value = kgather.setting('not_rated') %}
   {% if value is not none and not ((value is number and value is not boolean and value - value == 0) or value is none) %}
     {% do problems.append('not_rated is a number, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('repeats') %}
+  {% if value is not none and not ((value is string and value in ['latest', 'first', 'mean', 'max', 'sum', 'count']) or value is none) %}
+    {% do problems.append('repeats is one of latest, first, mean, max, sum, count, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('rating_cap') %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0) or value is none) %}
+    {% do problems.append('rating_cap is a number, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('rating_log') %}
+  {% if value is not none and not value is boolean %}
+    {% do problems.append('rating_log is true or false, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('min_ratings') %}
   {% if value is not none and not (value is integer and value is not boolean and value >= 1) %}
@@ -329,6 +347,9 @@
 {#- What settings say against each other, in sentences; only where each makes sense by itself. -#}
 {% macro contradicting_settings() %}
   {% set problems = [] %}
+  {% set scale = kgather.setting('scale') %}
+  {% set repeats = kgather.setting('repeats') %}
+  {% set rating_log = kgather.setting('rating_log') %}
   {% set user_attributes = kgather.setting('user_attributes') %}
   {% set personal_columns = kgather.setting('personal_columns') %}
   {% set level_column = kgather.setting('level_column') %}
@@ -350,6 +371,7 @@
   {% set diversity_l = kgather.setting('diversity_l') %}
   {% set generalize = kgather.setting('generalize') %}
   {% set i_know_this_is_not_anonymous = kgather.setting('i_know_this_is_not_anonymous') %}
+  {% set ratings = kgather.setting('ratings') %}
   {% set form = kgather.homogenize() %}
   {% set generalization = kgather.generalize() %}
   {% set cells_kind = kgather.cells_kind() %}
@@ -420,6 +442,9 @@
   {% endif %}
   {% if diversity_l > 1 and (not of_form.adds_cells or cells_kind == 'low_rank') %}
     {% do problems.append('diversity_l goes with homogenize predicted, padded or pure and cells all, rated or top N.') %}
+  {% endif %}
+  {% if scale is not none and (rating_log or repeats in ('sum', 'count')) %}
+    {% do problems.append('scale is that of the ratings as they are read: leave it out with rating_log and with repeats sum or count.') %}
   {% endif %}
   {% if diversity_l > 1 and solver == 'none' %}
     {% do problems.append('diversity_l needs a solver: added cells hold predictions.') %}
