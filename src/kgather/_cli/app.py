@@ -10,7 +10,21 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from kgather._cli import attack, explain, init, ledger, metrics, paper, publish, query, serve, sweep, user, verify
+from kgather._cli import (
+    attack,
+    explain,
+    init,
+    inspect,
+    ledger,
+    metrics,
+    paper,
+    publish,
+    query,
+    serve,
+    sweep,
+    user,
+    verify,
+)
 from kgather._cli.console import say
 from kgather._dbt_package import dbt_path
 from kgather._errors import KgatherError, StoppedError
@@ -82,6 +96,7 @@ def _options(
 
 
 app.command("publish", epilog=app.info.epilog)(publish.command)
+app.command("inspect", epilog=app.info.epilog)(inspect.command)
 app.command("verify", epilog=app.info.epilog)(verify.command)
 app.command("attack", epilog=app.info.epilog)(attack.command)
 app.command("metrics", epilog=app.info.epilog)(metrics.command)

@@ -1,5 +1,6 @@
 """`kgather publish`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,9 @@ from kgather._cli.console import StageProgress, print_checks, print_json, print_
 from kgather._cli.reading import PANEL, load_options, with_reading
 from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
+from kgather._loaders import seen
 from kgather._publishing.asked import asked_settings
-from kgather._publishing.publish import AttributesSource, Published, publish
+from kgather._publishing.publish import AttributesSource, Published, look, publish
 from kgather._settings.fields import RELEASE, USERS
 
 _INPUT = PANEL
@@ -87,6 +89,9 @@ def command(
             help="Keep the working database, with the SECRET map from user to group, as DIR/work.duckdb.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only read the input, say what was read, and write nothing.")
+    ] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the audit as JSON.")] = False,
 ) -> None:
     """Publish ratings as a release that anyone may have.
@@ -102,6 +107,10 @@ def command(
         else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header)
     )
     asked = asked_settings({"k": k, **settings}, options, attributes, assignments or [])
+    if dry_run:
+        read = look(inputs, asked, options, user_attributes=attributes, warn=warn)
+        _print_read(read, json_output=json_output)
+        return
     from kgather._republishing.sweep import other_sizes  # the kernels take seconds to load
 
     with StageProgress() as progress:
@@ -123,6 +132,15 @@ def command(
         _print(published)
 
 
+def _print_read(read: Mapping[str, Any], *, json_output: bool) -> None:
+    if json_output:
+        print_json({"read": read})
+        return
+    for line in seen.sentences(read):
+        print_line(line)
+    print_line("Nothing was published.")
+
+
 def _sizes(listed: str | None) -> list[int]:
     sizes = names(listed) or []
     if not all(size.isdigit() and int(size) > 0 for size in sizes):
@@ -138,8 +156,8 @@ def _print(published: Published) -> None:
         f"\n{counts['members']:,} users in {counts['groups']:,} groups, {counts['items']:,} items, "
         f"{counts['staged_rows']:,} ratings ({counts['rejected_rows']:,} rows rejected)."
     )
-    for reason, rows in counts["rejected_by_reason"].items():
-        print_line(f"  {rows:,} rejected: {reason}")
+    for line in seen.sentences(published.audit.read or {}):
+        print_line(f"  {line}")
     print_line(f"Release: {published.folder}")
     if published.work_database:
         print_line(f"Working database, SECRET: {published.work_database}")

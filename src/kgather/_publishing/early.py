@@ -5,11 +5,13 @@ knows: repeated pairs, users' attributes, the models of a project. Here is only 
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 
 from kgather._dbt_package import dbt_path
 from kgather._errors import InputError
+from kgather._loaders import seen
 from kgather._settings.publication import PublishSettings
 
 _USERS, _ITEMS, _RATINGS = "kgather_early_users", "kgather_early_items", "kgather_early_ratings"
@@ -100,6 +102,26 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
         _refuse_what_is_no_scale(con, judged)
     if not settings.items_confirmed:
         _refuse_people_as_items(con)
+
+
+def seen_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> dict[str, Any]:
+    """What is seen of `loaded.ratings` before the pipeline runs: users, items, scale, repeats, what is set aside."""
+    judged = f"(select *, {reason_not_to_use(settings)} as reason from loaded.ratings)"
+    good = f"(select * from {judged} where reason is null)"
+    reasons = con.sql(
+        f"select reason, count(*) from {judged} where reason is not null group by reason order by reason"
+    ).fetchall()
+    [(repeats,)] = con.sql(f"select count(*) - count(distinct (user_id, item_id)) from {good}").fetchall()
+    low, high = (
+        settings.scale[:2] if settings.scale else con.sql(f"select min(rating), max(rating) from {good}").fetchall()[0]
+    )
+    return {
+        "users": seen.ids(con, f"(select distinct user_id from {good})", "user_id", settings.k),
+        "items": seen.ids(con, f"(select distinct item_id from {good})", "item_id", settings.k),
+        "scale": {"min": low, "max": high, "declared": settings.scale is not None},
+        "repeats": repeats,
+        "set_aside": dict(reasons),
+    }
 
 
 def _refuse_what_is_no_scale(con: duckdb.DuckDBPyConnection, judged: str) -> None:

@@ -12,11 +12,11 @@ import duckdb
 
 from kgather._errors import InputError, KgatherError, PromiseError, StoppedError, quoted
 from kgather._evaluation.named import described
-from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, sources
+from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, seen, sources
 from kgather._loaders.fetched import fetched
 from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
-from kgather._publishing.early import refuse_early
+from kgather._publishing.early import refuse_early, seen_early
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.publication import PublishSettings
 from kgather._verify import promised_size, verify_release
@@ -107,7 +107,7 @@ def publish(
 
             with compiling.ahead(wanted=settings.refines):
                 _build(workspace, settings, loaded, verbose=verbose, report=report)
-                audit = _audit(workspace, settings)
+                audit = _audit(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
                 if audit.passed:
                     report("attack", 0, 1)
                     attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
@@ -129,6 +129,35 @@ def publish(
     finally:
         os.umask(umask)
     return Published(target, audit, kept)
+
+
+def look(
+    inputs: Sequence[str],
+    settings: PublishSettings,
+    load_options: LoadOptions,
+    *,
+    user_attributes: AttributesSource | None = None,
+    warn: Warn = lambda _: None,
+) -> dict[str, Any]:
+    """Read the input as `publish` would, refuse what it would refuse as soon as it is read, and say what was read.
+
+    Nothing is published, and nothing is left behind. Raises InputError as `publish` does.
+    """
+    umask = os.umask(0o077)
+    try:
+        with fetched(inputs) as files, tempfile.TemporaryDirectory(prefix="kgather-look-") as folder:
+            workspace = pipeline.Workspace(Path(folder))
+            found = sources.find_all(files)
+            disk.check(workspace.folder, found)
+            fitted, loaded, warnings = _read(workspace, files, user_attributes, settings, load_options)
+            for warning in warnings:
+                warn(warning)
+            with workspace.connected() as con:
+                return seen.inputs(loaded, found) | seen_early(con, fitted)
+    except KeyboardInterrupt:
+        raise StoppedError from None
+    finally:
+        os.umask(umask)
 
 
 def _warnings(settings: PublishSettings) -> Iterator[str]:
@@ -250,6 +279,7 @@ def _read(
                 con, **asdict(user_attributes), ratings_loaded=loaded, encoding=options.encoding
             )
             warnings += known.warnings
+            loaded = loaded.model_copy(update={"user_attributes": known})
             if known.raters_without_attributes:
                 warnings.append(f"{known.raters_without_attributes:,} users with ratings have no row in {known.path}.")
         _check_attributes(settings, known)
@@ -334,7 +364,7 @@ def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warnings:
     return settings.model_copy(update={"cells": "low_rank"})
 
 
-def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
+def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[str, Any]) -> Audit:
     with workspace.opened() as con:
         checks = con.sql('select "check", promised, measured, passed from marts.kgather__audit').fetchall()
         counts = _row(
@@ -352,6 +382,13 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
             con, "select scale_min as min, scale_max as max, scale_step as step, declared from work.int_kgather__scale"
         )
         metrics = described(con.sql("select metric, value from marts.kgather__metrics").fetchall())
+        read |= {
+            "users": seen.ids(con, "work.int_kgather__users", "user_id", settings.k),
+            "items": seen.ids(con, "work.int_kgather__items", "item_id", settings.k),
+            "scale": scale,
+            "repeats": sum(rows for reason, rows in reasons if reason.startswith("repeated pair")),
+            "set_aside": dict(reasons),
+        }
         sizes = con.sql(
             "select group_size, count(*) from marts.kgather__groups group by group_size order by group_size"
         ).fetchall()
@@ -371,6 +408,7 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings) -> Audit:
         checks=tuple(Check(*check) for check in checks),
         metrics=tuple(asdict(metric) for metric in metrics),
         group_sizes=tuple({"size": size, "groups": groups} for size, groups in sizes),
+        read=read,
     )  # fmt: skip
 
 

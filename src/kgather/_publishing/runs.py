@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgather._dbt_package import dbt_path, package_digest
+from kgather._loaders.checksums import sha256
 from kgather._version import __version__
 
 _NEW, _RUN = ".new-kgather-", ".kgather-"
@@ -27,7 +28,7 @@ def fingerprint(target: Path, files: Sequence[Path], asked: Mapping[str, Any]) -
     """
     said = {
         "target": str(target),
-        "inputs": [(str(file), _digest(file)) for file in files],
+        "inputs": [(str(file), sha256(file)) for file in files],
         "asked": asked,
         "version": __version__,
         "engines": {name: version(name) for name in _ENGINES},
@@ -88,17 +89,12 @@ def _flush(stream: TextIO) -> None:
     os.fsync(stream.fileno())
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _sources() -> str:
     """One number for all text of this package: models, SQL and Python."""
     found = hashlib.sha256(package_digest(dbt_path()).encode())
     package = dbt_path().parent
     for file in sorted((*package.glob("*.py"), *(package / "udfs").rglob("*.py"), *package.glob("_*/**/*.py"))):
-        found.update(f"{file.relative_to(package)} {_digest(file)}\n".encode())
+        found.update(f"{file.relative_to(package)} {sha256(file)}\n".encode())
     return found.hexdigest()
 
 

@@ -20,6 +20,7 @@ def read_audit(folder: Path) -> Audit:
             attacks=said["attacks"],
             group_sizes=tuple(said["group_sizes"]),
             sweep=tuple(said.get("sweep", ())),
+            read=said.get("read"),
         )
     except (OSError, ValueError, KeyError, TypeError):
         msg = f"{folder} is no release: {AUDIT} is missing or cannot be read."

@@ -108,7 +108,8 @@ class Audit:
     """What a release says of itself, as audit.json holds it.
 
     metrics: what it cost. attacks: what quick attackers get, None where nothing was tried. group_sizes: rows of size
-    and groups. sweep: what other sizes of group would cost and give away, where that was asked for.
+    and groups. sweep: what other sizes of group would cost and give away, where that was asked for. read: what was
+    read, see `kgather._loaders.seen`.
     """
 
     parameters: Mapping[str, Any]
@@ -119,6 +120,7 @@ class Audit:
     attacks: Mapping[str, Any] | None = None
     group_sizes: tuple[Mapping[str, int], ...] = ()
     sweep: tuple[Mapping[str, Any], ...] = ()
+    read: Mapping[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -129,6 +131,7 @@ class Audit:
         return {
             "kgather_version": __version__,
             "passed": self.passed,
+            **({} if self.read is None else {"read": dict(self.read)}),
             "parameters": dict(self.parameters),
             "counts": dict(self.counts),
             "scale": dict(self.scale),
