@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,12 @@ def test_rows_of_any_kind_have_the_verdict_of_a_file(tmp_path: Path) -> None:
     assert [check.measured for check in of_file.checks] == [2, 1]
     assert [check.measured for check in of_file.failed] == [1]
     with relation() as rows:
-        for given in (str(tmp_path / "rows.parquet"), ROWS, ROWS.to_pandas(), ROWS.to_reader(), rows):
-            assert kgather.verify(given, **arguments) == of_file
+        assert kgather.verify(str(tmp_path / "rows.parquet"), **arguments) == of_file
+        # No file was read: only that is not said of rows.
+        of_rows = replace(of_file, read=None)
+        assert of_rows.checks == of_file.checks
+        for given in (ROWS, ROWS.to_pandas(), ROWS.to_reader(), rows):
+            assert kgather.verify(given, **arguments) == of_rows
         # Nothing is left on the connection that the rows came from.
         assert rows.fetchall() == list(zip(*ROWS.to_pydict().values(), strict=True))
 
@@ -58,7 +63,7 @@ def test_the_command_line_says_the_same(tmp_path: Path) -> None:
         (lambda: kgather.verify(ROWS, k=2, columns="age"), "`columns` is a list of names, not one text: give ['age']."),
         (lambda: kgather.verify(ROWS, k=2, t=0.5), "`t` and `alpha` need `sensitive`"),
         (lambda: kgather.verify(3, k=2), "a value of type int cannot be verified."),
-        (lambda: kgather.verify("nothing.csv", k=2), "nothing.csv does not exist."),
+        (lambda: kgather.verify("nothing.csv", k=2), "nothing.csv: there is no such file."),
         (lambda: kgather.publish("nothing.csv", "out", k=2), "nothing.csv: there is no such file."),
         (lambda: kgather.publish("nothing.csv", "out", k=2, nonsense=1), "there is no setting 'nonsense'."),
         (lambda: kgather.publish("nothing.csv", "out", k=2, method="magic"), "method is one of bkg"),

@@ -6,8 +6,6 @@ see docs/python.md for how to use it and docs/stability.md for what may change b
 
 from typing import TYPE_CHECKING, Any
 
-from kgather._version import __version__
-
 if TYPE_CHECKING:
     from kgather import guard as guard
     from kgather._api import Release, Verdict, attack, publish, verify
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from kgather._errors import InputError, KgatherError, PromiseError
     from kgather._release.release import Audit, Check
     from kgather._sql_functions import load
+    from kgather._version import __version__
 
 __all__ = [
     "AttackReport",
@@ -48,6 +47,7 @@ _WHERE = {
     "Rate": "_attacks.results",
     "Release": "_api",
     "Verdict": "_api",
+    "__version__": "_version",
     "attack": "_api",
     "load": "_sql_functions",
     "publish": "_api",

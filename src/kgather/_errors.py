@@ -25,9 +25,12 @@ class StoppedError(KgatherError):
     """The user stopped the work; nothing was written."""
 
     exit_code = 130
+    NOTHING = "interrupted, nothing was written."
+    PART = "interrupted. What was written before stays, nothing else was written."
+    ALL = "interrupted after all was written."
 
     def __init__(self) -> None:
-        super().__init__("interrupted, nothing was written.")
+        super().__init__(self.NOTHING)
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -75,10 +75,10 @@ def test_what_cannot_be_checked(files: dict[str, str], tmp_path: Path) -> None:
     for arguments, told in [
         ((files["csv"],), "--k"),
         ((files["csv"], "--k", 2, "--columns", "age,size"), "no column 'size'. There are: age, zip, illness"),
-        ((tmp_path / "none.csv", "--k", 2), "does not exist"),
+        ((tmp_path / "none.csv", "--k", 2), "none.csv: there is no such file"),
         ((tmp_path / "folder", "--k", 2), "no release"),
-        ((tmp_path / "rows.duckdb", "--k", 2), "Tables: main.other, main.people"),
-        ((f"{tmp_path}/rows.duckdb:pets", "--k", 2), "has no table 'pets'"),
+        ((tmp_path / "rows.duckdb", "--k", 2), "holds 2 tables: other, people. Say which"),
+        ((f"{tmp_path}/rows.duckdb:pets", "--k", 2), "there is no table 'pets'. The tables are: other, people."),
     ]:
         code, said = verify(*arguments)
         assert (code, told in said) == (2, True), said
@@ -372,7 +372,11 @@ def test_measures_are_printed_to_be_read(files: dict[str, str]) -> None:
         ("--k 2 --m 2 --user-column zip", "there is no column item_id. Name it with --item-column."),
         ("--k 2 --epsilon 1 --user-column zip --item-column illness", "there is no column rating. Name it with"),
         (
-            "--k 2 --epsilon 1 --user-column zip --item-column age --rating-column illness",
+            "--k 2 --epsilon 1 --user-column age --item-column zip --rating-column illness",
+            "user, item or group is null",
+        ),
+        (
+            "--k 2 --epsilon 1 --user-column zip --item-column illness --rating-column zip --group-column age",
             "user, item or group is null",
         ),
         ("--k 2 --epsilon 1 --user-column zip --item-column illness --rating-column zip", "are VARCHAR, not numbers"),
@@ -382,6 +386,11 @@ def test_measures_are_printed_to_be_read(files: dict[str, str]) -> None:
 def test_options_that_do_not_go_together(files: dict[str, str], arguments: str, message: str) -> None:
     code, said = verify(files["csv"], *arguments.split())
     assert (code, message in said) == (2, True), said
+
+
+def test_an_item_that_is_null(files: dict[str, str]) -> None:
+    code, said = verify(files["parquet"], "--k", 2, "--m", 1, "--user-column", "zip", "--item-column", "age")
+    assert (code, "user, item or group is null" in said) == (2, True), said
 
 
 # Ratings ---------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_paths(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     for given, message in [
         (tmp_path / "nothing.csv", "there is no such file"),
         (f"{tmp_path}/nothing.duckdb:t", "there is no such file"),
-        (tmp_path, "is a directory"),
+        (tmp_path, "is a folder without files, there are no ratings in it"),
         ("bad\0path", "cannot be read"),
         ("x" * 5000, "cannot be read"),
     ]:

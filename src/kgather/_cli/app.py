@@ -1,10 +1,7 @@
 """The `kgather` command and what all its commands share."""
 
 import os
-import signal
 import sys
-import threading
-from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -21,20 +18,21 @@ from kgather._cli import (
     publish,
     query,
     serve,
+    stopping,
     sweep,
     user,
     verify,
 )
 from kgather._cli.console import say
 from kgather._dbt_package import dbt_path
-from kgather._errors import KgatherError, StoppedError
+from kgather._errors import KgatherError
 from kgather._verbosity import is_verbose, set_verbose
 from kgather._version import __version__
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
 (publish: no release written; verify: not anonymous; attack: a gate is exceeded); 4 refused by the guard;
-130 interrupted (nothing written).
+130, 143, 129 interrupted by Ctrl-C, SIGTERM or SIGHUP (nothing written).
 """
 
 
@@ -118,16 +116,13 @@ def _dbt_path() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
-    signal.signal(signal.SIGINT, _stop)
-    signal.signal(signal.SIGTERM, _stop)
+    stopping.begin()
     try:
         app(standalone_mode=True)
         code = 0
     except KgatherError as error:
-        # What broke after a stop, broke because of it.
-        told = StoppedError() if _stopped.is_set() else error
-        say(f"kgather: {told}")
-        code = told.exit_code
+        say(f"kgather: {error}")
+        code = error.exit_code
     except BrokenPipeError:
         # Whoever read the output has gone; nothing is left to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -138,13 +133,6 @@ def main() -> NoReturn:
         # The text of an unforeseen error may quote data, so only its kind is told.
         say(f"kgather: internal error ({type(error).__name__}). Run again with -v to see where.")
         code = 1
+    finally:
+        stopping.end()
     sys.exit(code)
-
-
-_stopped = threading.Event()
-
-
-def _stop(signum: int, frame: FrameType | None) -> NoReturn:
-    del signum, frame
-    _stopped.set()
-    raise KeyboardInterrupt

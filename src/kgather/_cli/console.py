@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from kgather import _progress as progress
+from kgather._cli import stopping
 from kgather._release.release import Check
 
 
@@ -83,6 +84,7 @@ class StageProgress(AbstractContextManager["StageProgress"]):
 
     def __enter__(self) -> Self:
         self._listening.__enter__()
+        stopping.drawing(self._console.is_terminal)
         self._progress.__enter__()
         return self
 
@@ -90,6 +92,7 @@ class StageProgress(AbstractContextManager["StageProgress"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.__exit__(kind, error, trace)
+        stopping.drawing(False)
         self._listening.__exit__(kind, error, trace)
 
     def report(self, step: str, done: int, total: int) -> None:

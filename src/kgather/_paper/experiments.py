@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgather import _stopping as stopping
 from kgather._errors import InputError, quoted
 from kgather._paper import casino, chen, riyana, sun
 from kgather._paper.findings import Finding
@@ -51,6 +52,13 @@ def chosen(names: Sequence[str]) -> tuple[Experiment, ...]:
 
 def write(folder: Path, experiment: Experiment, findings: Sequence[Finding]) -> list[Path]:
     """Write findings as NAME.csv and, where they have curves, NAME.svg; return the files."""
+    with stopping.whole:
+        files = _write(folder, experiment, findings)
+        stopping.written(folder, last=False)
+    return files
+
+
+def _write(folder: Path, experiment: Experiment, findings: Sequence[Finding]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / f"{experiment.name}.csv"
     with table.open("w", encoding="utf-8", newline="") as stream:

@@ -70,7 +70,7 @@ def read_movielens(file: Path) -> MovieLens:
     Raises InputError where the file does not exist or is not ML-100k.
     """
     with duckdb.connect() as con:
-        load(con, [str(file)], LoadOptions())
+        load(con, [str(file)], LoadOptions(fields=("user", "item", "rating", "time")))
         rows = con.sql(
             """
             select dense_rank() over (order by user_id) - 1, dense_rank() over (order by item_id) - 1, rating, user_id

@@ -399,7 +399,7 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
-                "noise_sigma", "noise_clip", "min_ratings", "items_confirmed",
+                "noise_sigma", "noise_clip", "min_ratings", "items_confirmed", "repeats", "rating_cap", "rating_log",
             },
             mode="json",
         ) | {"homogenize": settings.form, "generalize": settings.generalization},

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
+from kgather import _stopping as stopping
 from kgather._dbt_package import dbt_path, package_digest
 from kgather._loaders.checksums import sha256
 from kgather._version import __version__
@@ -46,12 +47,15 @@ def folder_of(target: Path, mark: str) -> Iterator[Path]:
     """
     folder = target.parent / f"{_RUN}{mark}"
     _sweep(target.parent, spared=folder.name)
-    lock, folder = _taken_up(folder) or _made(folder)
+    with stopping.whole:
+        lock, folder = _taken_up(folder) or _made(folder)
+        stopping.note(folder)
     with lock:
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            stopping.forget(folder)
 
 
 class Journal:
@@ -142,4 +146,6 @@ def _sweep(parent: Path, spared: str) -> None:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 continue  # its run is alive
+            stopping.note(lock.parent)
             shutil.rmtree(lock.parent, ignore_errors=True)
+            stopping.forget(lock.parent)

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from kgather import _stopping as stopping
 from kgather._errors import InputError
 from kgather._forms import forms
 from kgather._methods import registered
@@ -204,19 +205,27 @@ def put_in_place(folder: Path, target: Path, *, replace: bool) -> None:
 
     Raises InputError where the name was taken meanwhile.
     """
-    if not target.exists() or not any(target.iterdir()):
-        folder.rename(target)  # over an empty folder, too
-        return
-    if not replace:
-        msg = f"{target} was filled by somebody else meanwhile; nothing was written there."
-        raise InputError(msg)
+    with stopping.whole:
+        if not target.exists() or not any(target.iterdir()):
+            folder.rename(target)  # over an empty folder, too
+        elif replace:
+            _replace(target, folder)
+        else:
+            msg = f"{target} was filled by somebody else meanwhile; nothing was written there."
+            raise InputError(msg)
+        stopping.written(target)
+
+
+def _replace(target: Path, folder: Path) -> None:
     # Beside the new one, and gone with the workspace.
     replaced = folder.with_name("replaced")
-    target.rename(replaced)
     try:
+        target.rename(replaced)
         folder.rename(target)
-    except OSError:
-        replaced.rename(target)
+    except BaseException:
+        # In a program of somebody else's, Ctrl-C may come in between.
+        if replaced.exists() and not target.exists():
+            replaced.rename(target)
         raise
 
 

@@ -14,6 +14,11 @@ from kgather._report.layout import Figure, Kind, Table, Verdict, filled
 from kgather._report.sweep_page import loss_figures, measured_table, recommendation
 from kgather._report.text import finite, number, plain, setting, share
 
+_ROLES = ("user", "item", "rating", "time")
+_ITEM_IDS = (
+    "What people rated, as a film or a product. An item id is published as it was read, so it must not name or lead "
+    "to a person."
+)
 _RATES = ("user", "group", "matched")
 _MOST_ATTACKS_DRAWN = 24
 _MOST_SIZES_LISTED = 200
@@ -39,6 +44,16 @@ _GLOSSARY = (
         "the person: within a group of k people, a guess is right once in k times.",
     ),
     (
+        "Discernibility",
+        "A measure of cost: each person counts as many times as there are people in that person's class, and all of "
+        "these are added up. Smaller classes give a smaller number. The least is the number of people times k.",
+    ),
+    (
+        "Entries repeated",
+        "How many values the release has if every person gets a row of the group's values. Compare it with the number "
+        "of ratings in the original.",
+    ),
+    (
         "Chance level",
         "How often guessing alone would be right. An attack that does no better than chance has learnt nothing.",
     ),
@@ -50,10 +65,12 @@ _ATTACKS = {
     "linkage": "Knows the whole row of a person and names the nearest row of the release.",
     "scoring": "Weighs what is known by how rare it is, and names a match only if one stands out (Narayanan and "
     "Shmatikov).",
-    "label": "Knows items and ratings, and keeps whoever shows all of them within a tolerance.",
+    "label": "Knows some items that a person rated, and the ratings. Keeps only the people or groups that show all of "
+    "these items with nearly these ratings, as one compares labels.",
     "structure": "Knows which items a person rated, and keeps whoever shows all of them.",
-    "posterior": "Weighs all groups by their sizes and by how likely they make the known ratings (Bayes' rule), "
-    "and names a match if one group is likelier than all others together.",
+    "posterior": "Works out how likely each group is, once some ratings of a person are known. Large groups are "
+    "likelier, and so are groups that show nearly these ratings (Bayes' rule). Names a match if one group is likelier "
+    "than all others together.",
     "items": "Knows items but no ratings. Weighs all groups by how likely their people are to have rated these items.",
     "folded": "Works out a person's whole taste from the known ratings and from what the release says about items, and "
     "looks for that taste.",
@@ -89,6 +106,7 @@ def render(said: Mapping[str, Any]) -> str:
     verdict, sentences = _verdict(said)
     sizes = _sizes(said)
     sections = [
+        *([("read", "What was read")] if isinstance(said.get("read"), Mapping) else []),
         ("promised", "What was promised"),
         ("not-promised", "What is not promised"),
         ("cost", "What it cost"),
@@ -110,6 +128,8 @@ def render(said: Mapping[str, Any]) -> str:
             "verdict": verdict,
             "sentences": [*sentences, *_risks(said, finding)],
             "sections": sections,
+            "read_files": _read_files(said),
+            "read_roles": _read_roles(said),
             "promised": _promised(said),
             "not_promised": [plain(sentence) for sentence in said.get("not_promised") or []],
             "cost": _cost(said),
@@ -200,6 +220,69 @@ def _meaning(said: Mapping[str, Any]) -> tuple[str, bool]:
         "the release which one is.",
         True,
     )
+
+
+def _read(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    read = said.get("read")
+    return read if isinstance(read, Mapping) else {}
+
+
+def _read_files(said: Mapping[str, Any]) -> Table | None:
+    """The files that the ratings came from, and which of their columns became what."""
+    rows = []
+    for file in _records(_read(said), "files"):
+        said_columns = file.get("columns")
+        columns = said_columns if isinstance(said_columns, Mapping) else {}
+        taken = [f"{role} = {plain(columns[role])}" for role in _ROLES if columns.get(role) is not None]
+        rows.append(
+            [
+                plain(file.get("file")),
+                plain(file.get("changed", "not said")),
+                plain(file.get("format")),
+                ", ".join(taken),
+                number(file.get("rows")),
+                number(file.get("set_aside")),
+                plain(file.get("sha256", "not said")),
+            ]
+        )
+    heads: list[tuple[str, Kind]] = [
+        ("File", "text"),
+        ("Last changed", "text"),
+        ("Read as", "text"),
+        ("Columns, by name or place", "text"),
+        ("Rows", "number"),
+        ("Rows that cannot be read", "number"),
+        ("SHA-256", "text"),
+    ]
+    return Table("Files that were read", heads, rows) if rows else None
+
+
+def _read_roles(said: Mapping[str, Any]) -> Table | None:
+    """How the ids of people and of items look, so that somebody sees it where one was taken for the other."""
+    read = _read(said)
+    rows = []
+    for role, meaning in (("users", "The people. Their ids are not in the release."), ("items", _ITEM_IDS)):
+        about = read.get(role)
+        if isinstance(about, Mapping):
+            said_shapes = about.get("shapes")
+            shapes = said_shapes if isinstance(said_shapes, Sequence) else []
+            rows.append(
+                [
+                    role,
+                    number(about.get("count")),
+                    plain(about.get("type")),
+                    ", ".join(plain(shape) for shape in shapes) or "no shape that k of them share",
+                    meaning,
+                ]
+            )
+    heads: list[tuple[str, Kind]] = [
+        ("Ids of", "text"),
+        ("How many", "number"),
+        ("Type", "text"),
+        ("They look like", "text"),
+        ("What they are", "text"),
+    ]
+    return Table("Ids, with letters as A or a and digits as #", heads, rows) if rows else None
 
 
 def _risks(said: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]) -> Iterator[str]:

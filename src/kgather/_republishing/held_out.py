@@ -59,7 +59,8 @@ def held_out(
         publish(
             [str(work / "train.parquet")],
             work / "release",
-            settings.model_copy(update={"metrics": "none"}),  # nobody looks at them here
+            # Nobody looks at the metrics here, and the items were looked at when all ratings were published.
+            settings.model_copy(update={"metrics": "none", "items_confirmed": True}),
             LoadOptions(),
             user_attributes=user_attributes,
             keep_work=work / "work",
@@ -85,7 +86,10 @@ def _split(
         con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
         con.execute(f"set temp_directory = {literal(work / 'spill')}")
         loaded = load(con, inputs, options)
-        con.execute(_PAIRS.format(usable=f"({reason_not_to_use(settings)}) is null"))
+        usable = f"({reason_not_to_use(settings)}) is null"
+        rows, rating = _KEPT.get(settings.repeats or "latest", ("true", f"{settings.repeats}(rating)"))
+        con.execute(_PAIRS.format(usable=usable, rows=rows, rating=rating))
+        changed = _shape(con, settings)
         con.register("left_out", _left_out(con, share, seed))
         con.execute("""
             create table test as
@@ -94,17 +98,45 @@ def _split(
             join left_out using (user_code, item_code)
         """)
         con.execute(f"copy (from test order by user_id, item_id) to {literal(work / 'test.parquet')} (format parquet)")
-        con.execute(f"copy ({_TRAIN}) to {literal(work / 'train.parquet')} (format parquet)")
+        con.execute(
+            f"copy ({_TRAIN_OF_PAIRS if changed else _TRAIN}) to {literal(work / 'train.parquet')} (format parquet)"
+        )
         if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
             trained = con.sql("select distinct item_id from pairs anti join test using (user_id, item_id)").fetchall()
             rated = {str(item) for (item,) in trained}
             artifacts: list[int | str] = [name for name in loaded.artifact_columns if name in rated]
             settings = settings.model_copy(update={"artifacts": artifacts or settings.artifacts})
     (work / "split.duckdb").unlink()
+    if changed:
+        settings = settings.model_copy(update={"repeats": None, "rating_cap": None, "rating_log": False})
     return settings
 
 
-# One row a pair, as the pipeline stages it: the latest rating, the mean of equally late ones.
+def _shape(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> bool:
+    """Cap the ratings of the pairs and take their logarithm, as the pipeline does; whether anything is changed."""
+    counts = settings.repeats in ("sum", "count")
+    cap = settings.rating_cap
+    if cap is None and counts:
+        [(cap,)] = con.sql(
+            "select min(most) from (select max(rating) as most from pairs group by user_code order by most desc "
+            f"limit {settings.k})"
+        ).fetchall()
+    if cap is not None:
+        con.execute(f"update pairs set rating = least(rating, {cap!r})")
+    if settings.rating_log:
+        con.execute("update pairs set rating = ln(1 + rating)")
+    return counts or settings.repeats is not None or cap is not None or settings.rating_log
+
+
+_KEPT = {
+    "latest": ("rated_at is not distinct from max(rated_at) over pair", "avg(rating)"),
+    "first": ("rated_at is not distinct from min(rated_at) over pair", "avg(rating)"),
+    "mean": ("true", "avg(rating)"),
+    "count": ("true", "cast(count(*) as double)"),
+}
+"""Which rows of a pair are kept, and the rating that they give; max and sum are aggregates of all rows."""
+
+# One row a pair, as the pipeline stages it.
 _PAIRS = """
 create table pairs as
 select
@@ -114,15 +146,22 @@ select
   cast(dense_rank() over (order by item_id) - 1 as integer) as item_code,
   rating
 from (
-  select user_id, item_id, avg(rating) as rating
+  select user_id, item_id, {rating} as rating
   from (
     select user_id, item_id, rating
     from loaded.ratings
     where {usable}
-    qualify rated_at is not distinct from max(rated_at) over (partition by user_id, item_id)
+    window pair as (partition by user_id, item_id)
+    qualify {rows}
   )
   group by user_id, item_id
 )
+"""
+_TRAIN_OF_PAIRS = """
+select user_id, item_id, rating, cast(null as timestamp) as rated_at
+from pairs
+anti join test using (user_id, item_id)
+order by user_id, item_id
 """
 _TRAIN = """
 select user_id, item_id, rating, rated_at

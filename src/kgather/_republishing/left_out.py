@@ -42,7 +42,7 @@ def half_in(
         publish(
             [str(files[1])],
             work / "release",
-            settings.model_copy(update={"metrics": "none", "seed": seed}),
+            settings.model_copy(update={"metrics": "none", "seed": seed, "items_confirmed": True}),
             LoadOptions(),
             keep_work=work / "work",
         )

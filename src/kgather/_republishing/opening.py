@@ -118,7 +118,7 @@ def _settings(parameters: Mapping[str, Any], seed: int, assignments: Sequence[st
         raise InputError(msg)
     return PublishSettings.from_options(
         {name: value for name, value in parameters.items() if name in PublishSettings.model_fields}
-        | {"seed": seed, "i_know_this_is_not_anonymous": True},
+        | {"seed": seed, "i_know_this_is_not_anonymous": True, "items_confirmed": True},
         list(assignments),
     )
 

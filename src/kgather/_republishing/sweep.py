@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from kgather import _stopping as stopping
 from kgather._errors import InputError, PromiseError, quoted
 from kgather._loaders import LoadOptions
 from kgather._loaders.fetched import fetched
@@ -193,8 +194,10 @@ def write(found: Sweep, folder: Path) -> tuple[Path, ...]:
     said = found.as_dict()
     texts = (found.as_csv(), json.dumps(said, indent=2, allow_nan=False) + "\n", render_sweep(said))
     files = tuple(folder / name for name in FILES)
-    for file, text in zip(files, texts, strict=True):
-        file.write_text(text, encoding="utf-8")
+    with stopping.whole:
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text, encoding="utf-8")
+        stopping.written(folder)
     return files
 
 

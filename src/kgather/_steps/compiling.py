@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba.core import event
 
+from kgather import _stopping as stopping
 from kgather._progress import reporter
 from kgather.udfs.refining import refine
 
@@ -55,8 +56,10 @@ def ahead(*, wanted: bool) -> Iterator[None]:
         yield
         return
     quiet = subprocess.DEVNULL
-    # -P: what lies in the folder that the user works in is not imported.
-    process = subprocess.Popen([sys.executable, "-P", "-c", _COMPILE], stdin=quiet, stdout=quiet, stderr=quiet)
+    with stopping.whole:
+        # -P: what lies in the folder that the user works in is not imported.
+        process = subprocess.Popen([sys.executable, "-P", "-c", _COMPILE], stdin=quiet, stdout=quiet, stderr=quiet)
+        stopping.note_child(process)
     _ahead.append(process)
     try:
         yield
@@ -64,6 +67,7 @@ def ahead(*, wanted: bool) -> Iterator[None]:
         _ahead.remove(process)
         process.kill()
         process.wait()
+        stopping.forget_child(process)
 
 
 def wait_for_refining() -> None:

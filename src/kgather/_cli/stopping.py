@@ -1,0 +1,185 @@
+"""Stops a command at once, whatever it does, and leaves nothing of it behind.
+
+Engines and kernels work for seconds in one call, and Python hears of a signal only between its own steps. Nor is it
+known as what an engine's interruption comes out of dbt. So nothing is interrupted: a thread that only waits for signals
+removes what is private to the run, and ends the process.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import stat
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kgather import _stopping as run
+from kgather._errors import StoppedError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_KEPT_IF_IGNORED = (signal.SIGINT, signal.SIGHUP)  # a shell's background job, nohup
+_OWN = "serve"  # waits for signals itself, and may have no other thread while it locks itself in
+_TRIES = 50  # an engine may make files in a folder while it is removed
+_PAUSE = 0.005
+_GRACE = 1.0  # seconds in which a command may end by itself whose last result is written
+_SHOW_CURSOR = b"\x1b[?25h\n"
+
+
+class _Watch:
+    """The thread that waits, and the pipe on which it hears of signals."""
+
+    def __init__(self) -> None:
+        self._heard, self._told = os.pipe()
+        os.set_blocking(self._told, False)
+        self._before = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)
+        self._thread = threading.Thread(target=self._wait, name="kgather-stopping", daemon=True)
+        self._thread.start()
+
+    def _wait(self) -> None:
+        numbers = {int(number) for number in SIGNALS}
+        until = None
+        while True:
+            left = None if until is None else max(until - time.monotonic(), 0)
+            if not select.select([self._heard], [], [], left)[0]:
+                with run.whole:
+                    _end(0, StoppedError.ALL)
+            [number] = os.read(self._heard, 1)
+            if number == 0:
+                return
+            if number in numbers:
+                with run.whole:
+                    if not run.has_written(last=True):
+                        _end(128 + number, _said())
+                until = until or time.monotonic() + _GRACE
+
+    def end(self) -> None:
+        """Wait for signals no more. Does not return where a stop has begun."""
+        with run.whole:
+            signal.set_wakeup_fd(self._before)
+            os.write(self._told, b"\0")
+        self._thread.join()
+        os.close(self._told)
+        os.close(self._heard)
+
+
+class _Now:
+    watch: _Watch | None = None
+    hooked = False
+    drawn = False
+
+
+def begin() -> None:
+    """From now on a signal stops the command; to be called before anything else is imported. Calling again is fine."""
+    if _Now.watch is not None or threading.current_thread() is not threading.main_thread():
+        return
+    own = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None) == _OWN
+    for number in SIGNALS:
+        if number not in _KEPT_IF_IGNORED or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _leave if own else _hear)
+    if own:
+        return
+    if not _Now.hooked:
+        sys.addaudithook(_note_temporary)
+        _Now.hooked = True
+    run.forget_written()
+    _Now.watch = _Watch()
+
+
+def end() -> None:
+    """The command is over: a signal changes nothing any more. Does not return where a stop has begun."""
+    if _Now.watch is not None:
+        watch, _Now.watch = _Now.watch, None
+        watch.end()
+
+
+def drawing(drawn: bool) -> None:
+    """Note whether something is drawn on the terminal that hides the cursor."""
+    _Now.drawn = drawn
+
+
+def _hear(number: int, frame: Any) -> None:
+    """Nothing to do: the thread has heard of it before."""
+
+
+def _leave(number: int, frame: Any) -> NoReturn:
+    del frame
+    os.write(2, _line(_said()))
+    raise SystemExit(128 + number)
+
+
+def _note_temporary(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ("tempfile.mkdtemp", "tempfile.mkstemp") and _Now.watch is not None:
+        run.note(os.fsdecode(arguments[0]))
+
+
+def _end(code: int, said: str) -> NoReturn:
+    """Remove what is private and end the process. Whoever else needs `whole` waits meanwhile, without an end."""
+    try:
+        # Other threads still run. What fails in them now, fails because of this, and is not to be read.
+        terminal = os.dup(2)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        for child in run.children():
+            child.kill()
+        for path in run.private():
+            _remove(path)
+        for child in run.children():
+            _reap(child)
+        _end_tracker()
+        if _Now.drawn:
+            os.write(terminal, _SHOW_CURSOR)
+        os.write(terminal, _line(said))
+    finally:
+        os._exit(code)
+
+
+def _said() -> str:
+    return StoppedError.PART if run.has_written(last=False) else StoppedError.NOTHING
+
+
+def _line(said: str) -> bytes:
+    return f"kgather: {said}\n".encode()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, but nothing that has come to its place."""
+    with contextlib.suppress(OSError):
+        first = path.lstat()
+        for _ in range(_TRIES):
+            if stat.S_ISDIR(first.st_mode):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+            if not os.path.samestat(first, path.lstat()):
+                return
+            time.sleep(_PAUSE)
+
+
+def _end_tracker() -> None:
+    """End the process in which Python keeps the names of locks between processes, which dbt makes, and free these.
+
+    It would do so by itself a moment later, with a warning.
+    """
+    names = ("multiprocessing.util", "multiprocessing.synchronize", "multiprocessing.resource_tracker")
+    util, locks, tracker = (sys.modules.get(name) for name in names)
+    if util is None or locks is None or tracker is None:
+        return
+    # These have no public names.
+    with contextlib.suppress(Exception):
+        for free in list(util._finalizer_registry.values()):
+            if free._callback is locks.SemLock._cleanup:
+                free()
+        tracker._resource_tracker._stop()
+
+
+def _reap(child: Any) -> None:
+    for _ in range(_TRIES):
+        if child.poll() is not None:
+            return
+        time.sleep(_PAUSE)
