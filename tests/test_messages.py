@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from kgather._cli.app import app
+from kgather._cli.own_options import OPTION, with_own_options
 
 PACKAGE = Path(__file__).parent.parent / "src" / "kgather"
 # The guard and its server speak to analysts, through other programs; the dbt package has no Python messages.
@@ -89,3 +93,58 @@ def test_style(where: str, text: str) -> None:
     assert f'"{HOLE}"' not in text, "quotes with double quotes: names stand in single ones"
     assert not re.search(r"\b(please|sorry|oops|invalid|illegal)\b", text, re.IGNORECASE), "does not say what is wrong"
     assert "!" not in text
+
+
+def options_of_commands() -> dict[str, set[str]]:
+    """The options of each command, by its name."""
+    group = get_command(app)
+    found: dict[str, set[str]] = {}
+    below = list(group.commands.items())  # type: ignore[attr-defined]
+    while below:
+        name, command = below.pop()
+        found[name] = {
+            option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        below += [(f"{name} {inner}", each) for inner, each in getattr(command, "commands", {}).items()]
+    return found
+
+
+READING = ("publish", "inspect", "sweep", "attack", "metrics")
+# Which commands say the messages of a folder or module; of the others every command may.
+SAID_BY: dict[str, tuple[str, ...]] = {
+    "_loaders/as_written.py": ("verify",),
+    "_loaders/user_attributes.py": ("publish",),
+    "_loaders/user_rows.py": ("publish",),
+    "_loaders/wide.py": ("publish",),
+    "_loaders": READING,
+    "_publishing/early.py": READING,
+    "_publishing": ("publish",),
+    "_verify": ("verify",),
+    "_report": ("publish",),
+}
+
+
+def texts_with_options() -> list[tuple[str, str]]:
+    """Every text of the package, but for the command line's own, that names an option; and where it stands."""
+    found = set()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        within = file.relative_to(PACKAGE)
+        if within.parts[0] not in APART | {"_cli"}:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                text = text_of(node) if isinstance(node, ast.Constant | ast.JoinedStr) else None
+                found |= {(str(within), option) for option in re.findall(rf"{OPTION.pattern}(?![\w-])", text or "")}
+    return sorted(found)
+
+
+@pytest.mark.parametrize(("where", "option"), texts_with_options())
+def test_every_option_that_a_message_names_is_one_of_the_command(where: str, option: str) -> None:
+    options = options_of_commands()
+    # What dbt is started with is no option of ours.
+    if where == "_publishing/pipeline.py":
+        return
+    place = next((key for key in SAID_BY if where.startswith(key)), None)
+    if place is None:
+        assert any(option in own for own in options.values())
+    for name in SAID_BY.get(place or "", ()):
+        told = with_own_options(f"Use {option}.", get_command(app).commands[name])  # type: ignore[attr-defined]
+        assert set(OPTION.findall(told)) <= options[name], name

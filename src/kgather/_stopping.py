@@ -15,6 +15,9 @@ if TYPE_CHECKING:  # it is there once there is a process
 whole = threading.RLock()
 """Held around what is done whole or not at all. Once a stop has begun, nobody gets it any more."""
 
+LOCK = "lock"
+"""The file in the private folder of a publication that is locked while it runs."""
+
 _private: set[Path] = set()
 _children: "list[subprocess.Popen[bytes]]" = []
 

@@ -37,6 +37,10 @@ OTHERS: dict[str, Any] = {
     "noise_sigma": 2,
     "noise_clip": False,
     "i_know_this_is_not_anonymous": True,
+    "items_confirmed": True,
+    "repeats": "sum",
+    "rating_cap": 4,
+    "rating_log": True,
 }
 ELSEWHERE = {"user_column", "item_column", "rating_column", "time_column"}  # of a project's own model of ratings
 

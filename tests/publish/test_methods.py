@@ -123,7 +123,11 @@ def publish_books(publish_to: Publish, folder: Path, **settings: Any) -> Publish
 
 @pytest.mark.parametrize("method", ["k_member", "mondrian"])
 def test_a_wide_table_is_generalized(method: str, tmp_path: Path, publish_to: Publish) -> None:
-    published = publish_books(publish_to, tmp_path, k=3, method=method, personal_columns=["age", "city"])
+    settings = {"k": 3, "method": method, "personal_columns": ["age", "city"]}
+    # The rarest age and city are those of one person, which is not published unasked.
+    with pytest.raises(InputError, match="age, city belongs to 1 of the users, fewer than k = 3"):
+        publish_books(publish_to, tmp_path, **settings)
+    published = publish_books(publish_to, tmp_path, **settings, i_know_this_is_not_anonymous=True)
     assert not (published.folder / "ratings.parquet").exists()
     with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
         assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS, "age", "city"]

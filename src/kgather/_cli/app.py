@@ -24,6 +24,7 @@ from kgather._cli import (
     verify,
 )
 from kgather._cli.console import say
+from kgather._cli.own_options import with_own_options
 from kgather._dbt_package import dbt_path
 from kgather._errors import KgatherError
 from kgather._verbosity import is_verbose, set_verbose
@@ -47,6 +48,16 @@ class _Group(TyperGroup):
             command = below.pop()
             command.params.append(verbose)
             below += command.commands.values() if isinstance(command, TyperGroup) else ()
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what it raises for people names the options that it has."""
+        try:
+            return super().invoke(ctx)
+        except KgatherError as error:
+            command = self.commands.get(ctx.invoked_subcommand)
+            if command is not None and not isinstance(command, TyperGroup):
+                error.args = (with_own_options(str(error), command),)
+            raise
 
 
 app = typer.Typer(

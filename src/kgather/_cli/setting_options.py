@@ -10,6 +10,7 @@ import typer
 from kgather._errors import InputError
 from kgather._forms import forms
 from kgather._methods import built_in
+from kgather._settings.fields import INPUT
 from kgather._settings.publication import PublishSettings
 
 # Lists of values that the help names; the docs have a page or a table for each.
@@ -27,8 +28,16 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
 
     The function's own options keep their places, and those of the settings come where `settings` stands.
     """
+    return _given(function, dict(_options()))
+
+
+def with_input_settings(function: Callable[..., None]) -> Callable[..., None]:
+    """The same, with the settings of the input alone."""
+    return _given(function, dict(_options(INPUT)))
+
+
+def _given(function: Callable[..., None], options: Mapping[str, inspect.Parameter]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
-    options = dict(_options())
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.name == "settings":
             parameters += options.values()
@@ -45,11 +54,11 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _options() -> list[tuple[str, inspect.Parameter]]:
+def _options(section: str | None = None) -> list[tuple[str, inspect.Parameter]]:
     found = []
     for name, field in PublishSettings.model_fields.items():
         extra: Mapping[str, Any] = dict(field.json_schema_extra or {})  # type: ignore[arg-type]
-        if not extra.get("option"):
+        if not extra.get("option") or section not in (None, extra["section"]):
             continue
         told = str(field.description)
         if name in _LISTED:

@@ -14,6 +14,7 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,6 +27,8 @@ _KEPT_IF_IGNORED = (signal.SIGINT, signal.SIGHUP)  # a shell's background job, n
 _OWN = "serve"  # waits for signals itself, and may have no other thread while it locks itself in
 _TRIES = 50  # an engine may make files in a folder while it is removed
 _PAUSE = 0.005
+_TEMPORARY = frozenset({"tempfile.mkdtemp", "tempfile.mkstemp"})
+_HELD = frozenset({"os.mkdir", "subprocess.Popen"})
 _GRACE = 1.0  # seconds in which a command may end by itself whose last result is written
 _SHOW_CURSOR = b"\x1b[?25h\n"
 
@@ -78,16 +81,15 @@ def begin() -> None:
     if _Now.watch is not None or threading.current_thread() is not threading.main_thread():
         return
     own = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None) == _OWN
+    if not own:
+        if not _Now.hooked:
+            sys.addaudithook(_watch_events)
+            _Now.hooked = True
+        run.forget_written()
+        _Now.watch = _Watch()
     for number in SIGNALS:
         if number not in _KEPT_IF_IGNORED or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave if own else _hear)
-    if own:
-        return
-    if not _Now.hooked:
-        sys.addaudithook(_note_temporary)
-        _Now.hooked = True
-    run.forget_written()
-    _Now.watch = _Watch()
 
 
 def end() -> None:
@@ -107,36 +109,51 @@ def _hear(number: int, frame: Any) -> None:
 
 
 def _leave(number: int, frame: Any) -> NoReturn:
+    """End `serve` before it waits for signals itself."""
     del frame
     os.write(2, _line(_said()))
     raise SystemExit(128 + number)
 
 
-def _note_temporary(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in ("tempfile.mkdtemp", "tempfile.mkstemp") and _Now.watch is not None:
+def _watch_events(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note what is made by `tempfile`, and let nobody make a folder or start a process while a stop is under way."""
+    if event in _TEMPORARY and _Now.watch is not None:
         run.note(os.fsdecode(arguments[0]))
+    elif event in _HELD and _Now.watch is not None:
+        with run.whole:
+            pass
 
 
 def _end(code: int, said: str) -> NoReturn:
     """Remove what is private and end the process. Whoever else needs `whole` waits meanwhile, without an end."""
     try:
-        # Other threads still run. What fails in them now, fails because of this, and is not to be read.
-        terminal = os.dup(2)
-        silent = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silent, 1)
-        os.dup2(silent, 2)
+        terminal = _silenced()
         for child in run.children():
             child.kill()
+        found: dict[Path, os.stat_result] = {}
         for path in run.private():
-            _remove(path)
+            with contextlib.suppress(OSError):
+                found[path] = path.lstat()
+        _remove(found)
         for child in run.children():
             _reap(child)
         _end_tracker()
-        if _Now.drawn:
-            os.write(terminal, _SHOW_CURSOR)
-        os.write(terminal, _line(said))
+        time.sleep(_PAUSE)
+        _remove(found)  # what an engine was about to make meanwhile
+        with contextlib.suppress(OSError):  # a terminal that was closed
+            os.write(terminal, (_SHOW_CURSOR if _Now.drawn else b"") + _line(said))
     finally:
         os._exit(code)
+
+
+def _silenced() -> int:
+    """Where standard error went until now. Other threads still run, and what fails in them now is not to be read."""
+    terminal = silent = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError):  # it may be closed
+        terminal = os.dup(2)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    return terminal
 
 
 def _said() -> str:
@@ -147,17 +164,21 @@ def _line(said: str) -> bytes:
     return f"kgather: {said}\n".encode()
 
 
-def _remove(path: Path) -> None:
-    """Remove a file or folder, but nothing that has come to its place."""
-    with contextlib.suppress(OSError):
-        first = path.lstat()
+def _remove(found: Mapping[Path, os.stat_result]) -> None:
+    """Remove files and folders, but not the folder of another run that has come to the place of one."""
+    for path, first in found.items():
         for _ in range(_TRIES):
-            if stat.S_ISDIR(first.st_mode):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink()
-            if not os.path.samestat(first, path.lstat()):
-                return
+            try:
+                now = path.lstat()
+                if not os.path.samestat(first, now) and (path / run.LOCK).exists():
+                    break
+                if stat.S_ISDIR(now.st_mode):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
+                path.lstat()
+            except OSError:
+                break
             time.sleep(_PAUSE)
 
 

@@ -58,7 +58,7 @@ def _copied(given: str, folder: Path) -> str:
 def _from_standard_input(file: Path) -> Path:
     if sys.stdin.isatty():
         message = (
-            "standard input (-) is a terminal. Pipe a file into it, as in: zcat ratings.csv.gz | kgather publish -"
+            "standard input (-) is a terminal. Pipe a file into it, as `cat ratings.csv | kgather publish -` does."
         )
         raise InputError(message)
     with file.open("xb") as stream:

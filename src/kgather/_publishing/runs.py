@@ -18,7 +18,6 @@ from kgather._loaders.checksums import sha256
 from kgather._version import __version__
 
 _NEW, _RUN = ".new-kgather-", ".kgather-"
-_LOCK = "lock"
 _ENGINES = ("duckdb", "dbt-core", "dbt-duckdb", "numba", "numpy", "pyarrow")
 
 
@@ -105,7 +104,7 @@ def _sources() -> str:
 def _made(folder: Path) -> tuple[TextIO, Path]:
     """A new folder, and its lock, which is held."""
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=folder.parent))
-    lock = (new / _LOCK).open("w")
+    lock = (new / stopping.LOCK).open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     # Under its final name another run may sweep it, and finds it locked.
     if not folder.exists():
@@ -123,13 +122,13 @@ def _taken_up(folder: Path) -> tuple[TextIO, Path] | None:
         # Its name can be guessed: what somebody else put there is left alone.
         if mode.st_uid != os.geteuid() or mode.st_mode & 0o077:
             return None
-        lock = (folder / _LOCK).open("r+")
+        lock = (folder / stopping.LOCK).open("r+")
     except OSError:
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # It may have been swept between the two.
-        if os.path.samestat(os.fstat(lock.fileno()), (folder / _LOCK).stat()):
+        if os.path.samestat(os.fstat(lock.fileno()), (folder / stopping.LOCK).stat()):
             return lock, folder
     except OSError:
         pass  # the run is alive
@@ -138,7 +137,7 @@ def _taken_up(folder: Path) -> tuple[TextIO, Path] | None:
 
 
 def _sweep(parent: Path, spared: str) -> None:
-    for lock in parent.glob(f"{_RUN}*/{_LOCK}"):
+    for lock in parent.glob(f"{_RUN}*/{stopping.LOCK}"):
         if lock.parent.name == spared:
             continue
         with lock.open("w") as stream:

@@ -52,6 +52,9 @@ def verify_named(
         said = {**given, "types": types or None, "max_rejected_share": max_rejected_share}
         said |= options.model_dump(exclude_unset=True) if options else {}
         return Verified(_of_release(Path(target), k, said))
+    if Path(target).is_dir():
+        msg = f"{target} is a folder, but no release. To check a file in it, name the file."
+        raise InputError(msg)
     asked = Asked(k=k, **given)
     limit = real("--max-rejected-share", 0.0 if max_rejected_share is None else max_rejected_share, 0, 1)
     with (

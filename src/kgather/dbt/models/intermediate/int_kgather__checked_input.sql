@@ -1,5 +1,6 @@
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
 {#- With --empty there is no input: what is built is to be looked at, not released. -#}
+{% set users, items, staged = ref("int_kgather__users"), ref("int_kgather__items"), ref("stg_kgather__ratings") %}
 {% set refuses = not flags.EMPTY %}
 {% set rows = "users" if kgather.has_rows_of_users() else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
 {% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
@@ -9,7 +10,7 @@
 with counts as (
   select
     (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
-    (select count(*) from {{ ref("stg_kgather__ratings") }}) as staged_rows,
+    (select count(*) from {{ staged }}) as staged_rows,
     (select count(*) from {{ ref("int_kgather__rejected_ratings") }}) as rejected_rows,
     (
       -- Rows that say "not rated" and users set aside on request are no sign of a bad file.
@@ -39,17 +40,17 @@ with counts as (
     {% if not kgather.setting("items_confirmed") -%}
     (
       select string_agg(measured || ' ' || sign, '; ' order by sign)
-      from kg_signs_of_people('{{ ref("int_kgather__users") }}', '{{ ref("int_kgather__items") }}')
+      from kg_signs_of_people('{{ users }}', '{{ items }}')
     ) as signs_of_people,
     {% endif -%}
     {% if not kgather.setting("scale") -%}
     (
       select string_agg(sign, '; ' order by sign)
-      from kg_signs_of_no_scale('{{ ref("stg_kgather__ratings") }}')
+      from kg_signs_of_no_scale('{{ staged }}')
     ) as signs_of_no_scale,
     {% endif -%}
-    (select count(*) from {{ ref("int_kgather__users") }}) as users,
-    (select count(*) from {{ ref("int_kgather__items") }}) as items
+    (select count(*) from {{ users }}) as users,
+    (select count(*) from {{ items }}) as items
 )
 
 select

@@ -1,5 +1,5 @@
--- depends_on: {{ ref("stg_kgather__ratings") }}
 {% set scale = kgather.setting("scale") -%}
+{% set staged, read = ref("stg_kgather__ratings"), ref("base_kgather__read_ratings") -%}
 -- The scale of the ratings: as declared, or inferred from them. No step: any number between the two.
 {% if scale -%}
 select
@@ -12,12 +12,9 @@ with steps as (
   -- Means of repeated pairs are no steps: what was read counts.
   select rating, rating - lag(rating) over (order by rating) as step
   from (
-    {% if kgather.changes_ratings() -%}
     select distinct rating
-    from {{ ref("stg_kgather__ratings") }}
-    {%- else -%}
-    select distinct rating
-    from {{ ref("base_kgather__read_ratings") }}
+    from {{ staged if kgather.changes_ratings() else read }}
+    {% if not kgather.changes_ratings() -%}
     where reason is null
     {%- endif %}
   )
