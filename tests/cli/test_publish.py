@@ -171,7 +171,7 @@ def test_stopped_by_a_signal(sample: Path, tmp_path: Path, number: signal.Signal
     process = started(sample, tmp_path, finished)
     process.send_signal(number)
     _, said = process.communicate()
-    assert process.returncode == 130, said
+    assert process.returncode == 128 + number, said
     assert "nothing was written" in said
     assert "Traceback" not in said
     assert left_behind(tmp_path) == []

@@ -50,13 +50,14 @@ def zstd() -> bytes:
         (b"user,item,rating\n\n  \n", "only a header"),
         (
             b"who,what,how\n1,2,3\n",
-            r"no column is clearly named as that of the users and items and ratings. The columns are: who, what, how\. "
-            r"(?s:.*)say so: --user-column NAME --item-column NAME --rating-column NAME\n",
+            # The words may be a row, and are not told.
+            r"no line names the columns(?s:.*)use --header(?s:.*)  aaa \| aaaa \| aaa\n(?s:.*)"
+            r"--fields user,item,rating",
         ),
         (
             b"user,item,tag\n1,2,3\n",
             r"no column is clearly named as that of the ratings. The columns are: user, item, tag\. "
-            r"(?s:.*)say so: --rating-column NAME\n",
+            r"(?s:.*)Say which columns they are: --rating-column NAME\n",
         ),
         (
             b"user_id,customer_id,item,rating\n1,2,3,4\n",

@@ -75,6 +75,7 @@ def test_the_heaviest_user_is_not_the_end_of_the_scale(log_of: bool, log: Path, 
     assert math.isclose(published.audit.scale["max"], max(shaped.values()))
 
 
+@pytest.mark.slow
 def test_repeats_are_faults_where_nothing_is_said_and_the_option_is_named(log: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["publish", str(log), "--k", "3", "--out", str(tmp_path / "out")])
     assert isinstance(result.exception, KgatherError)
@@ -82,6 +83,7 @@ def test_repeats_are_faults_where_nothing_is_said_and_the_option_is_named(log: P
     assert "--max-rejected-share" in str(result.exception)
 
 
+@pytest.mark.slow
 def test_what_is_held_out_is_shaped_as_what_is_published(log: Path) -> None:
     settings = PublishSettings(k=3, repeats="count", rating_log=True, refine=False)
     _, (_, _, ratings) = held_out([str(log)], settings, share=0.2, seed=1)

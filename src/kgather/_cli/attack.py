@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kgather import _stopping as stopping
 from kgather._cli.console import StageProgress, print_json, print_line, say
 from kgather._cli.reading import load_options, with_reading
 from kgather._errors import InputError
@@ -210,7 +211,9 @@ def command(
     said: dict[str, Any] = {"release": str(release), **report.as_dict()}
     said["gates"] = [vars(gate) | {"passed": gate.passed} for gate in found]
     if out is not None:
-        out.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        with stopping.whole:
+            out.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+            stopping.written(out)
     if json_output:
         print_json(said)
     else:

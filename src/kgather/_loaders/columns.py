@@ -118,9 +118,11 @@ class RolesUnknownError(InputError):
     """
 
     def __init__(self, where: str, why: str, seen: str, proposal: str, count: int = 0) -> None:
+        # Where nothing can be proposed, the names are to be filled in.
+        ask = "Say which columns they are" if "NAME" in proposal else "If this is right, say so"
         super().__init__(
             f"{where}: {why} The first lines, with letters as A or a and digits as #:\n{seen}\n"
-            f"If this is right, say so: {proposal}\n"
+            f"{ask}: {proposal}\n"
             "Look twice which column holds the people: what is read as items is published."
         )
         self.where, self.why, self.seen, self.count = where, why, seen, count
@@ -257,6 +259,12 @@ def roles_named(names: Sequence[str], options: LoadOptions) -> int:
         known = asked.union(*SYNONYMS[role])
         count += any(name in known for name in plains if name)
     return count
+
+
+def may_name(names: Sequence[str]) -> bool:
+    """Whether two roles or more have a column by a name that is clear or may mean them."""
+    plains = {plain(name) for name in names} - {""}
+    return sum(bool(plains & UNCLEAR[role].union(*SYNONYMS[role])) for role in ROLES) >= 2
 
 
 def _find(where: str, names: Sequence[str], role: Role, options: LoadOptions) -> int | None:

@@ -117,6 +117,7 @@ def checked_sql(texts: str, rating: str, *, has_time: bool, missing: Sequence[st
         "case when fault is not null then fault "
         f"when {values.is_missing('u', missing)} then '{values.USER_EMPTY}' "
         f"when {values.is_missing('i', missing)} then '{values.ITEM_EMPTY}' "
+        f"when {values.is_too_long('u', 'i')} then '{values.ID_TOO_LONG}' "
         f"{values.rating_problem_sql('rating')} {time_problem} end as problem from ({times})"
     )
 

@@ -205,6 +205,7 @@ def _unknown(where: str, records: Sequence[Record], below: Sequence[Sequence[str
         return RolesUnknownError(where, why, shapes.table_of(below), f"--comment '{marks[0]}'")
     why = "no line names the columns, so which of them holds the people is not known."
     proposal = f"--fields {','.join(proposed_fields(below, comma))}"
+    why += " (If the first line does, use --header.)"
     return RolesUnknownError(where, why, shapes.table_of(below), proposal, len(below[0]) if below else 0)
 
 
@@ -249,7 +250,9 @@ def _header(
         return line, first
     said = (options.rating_column or "").strip()
     position = int(said) - 1 if said.isdecimal() and said.isascii() else 2
-    if len(first) != count or any(numbers) or (not named and recurs(first, records[1:])):
+    # A row of data is told in no message, and names are: so words are only taken for names if some are usual ones.
+    absent = any(text.strip().lower() in (*MISSING, "") for text in first)
+    if len(first) != count or any(numbers) or absent or not (named or columns.may_name(first)):
         return None
     # Words above numbers: above the ratings, or above any column if one of the words is a known name.
     for each in range(count) if named else (position,):

@@ -11,6 +11,8 @@ from kgather._sql_text import literal
 
 USER_EMPTY = "user id is empty"
 ITEM_EMPTY = "item id is empty"
+ID_TOO_LONG = "an id is longer than 1,000 characters"
+_LONGEST_ID = 1000
 RATING_NOT_NUMBER = "rating is not a number"
 RATING_NOT_FINITE = "rating is not a finite number"
 TIME_NOT_READABLE = "time is not readable"
@@ -76,6 +78,11 @@ def other_spelling(expression: str) -> str:
     return f"case when {plain} and {ends} then null else nullif({expression}, {folded(expression)}) end"
 
 
+def is_too_long(*ids: str) -> str:
+    """SQL: whether one of these ids is a text, and not an id: each is repeated for every group or rating."""
+    return " or ".join(f"length({each}) > {_LONGEST_ID}" for each in ids)
+
+
 def is_missing(expression: str, words: Sequence[str]) -> str:
     """SQL: whether an id (a text, not null) is empty or one of the words that stand for "no id".
 
@@ -102,7 +109,9 @@ def is_integer_sql(expression: str) -> str:
 
 def is_integer_text(text: str) -> bool:
     """Whether a text, as `folded` writes it, is an integer that BIGINT holds and writes the same way."""
+    given = text
     text = re.sub(r"\.0+$", "", text.strip()) if re.fullmatch(_WHOLE_NUMBER, text.strip()) else text.strip()
+    text = "0" if text == "-0" and "." in given else text
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from kgather import _stopping as stopping
 from kgather._errors import InputError, KgatherError, PromiseError, StoppedError, quoted
 from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, seen, sources
@@ -454,7 +455,12 @@ def _failed(checks: Sequence[Check]) -> str:
 
 def _keep(workspace: pipeline.Workspace, folder: Path) -> Path:
     kept = folder / "work.duckdb"
-    shutil.copyfile(workspace.work_database, kept.with_suffix(".part"))
-    kept.with_suffix(".part").chmod(0o600)
-    kept.with_suffix(".part").replace(kept)
+    part = kept.with_suffix(".part")
+    stopping.note(part)
+    shutil.copyfile(workspace.work_database, part)
+    part.chmod(0o600)
+    # The secret map stays only beside a release: a stop before that is in its place takes it away.
+    with stopping.whole:
+        part.replace(kept)
+        stopping.note(kept)
     return kept

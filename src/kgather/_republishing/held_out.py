@@ -87,7 +87,7 @@ def _split(
         con.execute(f"set temp_directory = {literal(work / 'spill')}")
         loaded = load(con, inputs, options)
         usable = f"({reason_not_to_use(settings)}) is null"
-        rows, rating = _KEPT.get(settings.repeats or "latest", ("true", f"{settings.repeats}(rating)"))
+        rows, rating = _KEPT.get(settings.repeats or "latest", (_ALL, f"{settings.repeats}(rating)"))
         con.execute(_PAIRS.format(usable=usable, rows=rows, rating=rating))
         changed = _shape(con, settings)
         con.register("left_out", _left_out(con, share, seed))
@@ -128,11 +128,12 @@ def _shape(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> bool:
     return counts or settings.repeats is not None or cap is not None or settings.rating_log
 
 
+_ALL = "count(*) over pair > 0"
 _KEPT = {
     "latest": ("rated_at is not distinct from max(rated_at) over pair", "avg(rating)"),
     "first": ("rated_at is not distinct from min(rated_at) over pair", "avg(rating)"),
-    "mean": ("true", "avg(rating)"),
-    "count": ("true", "cast(count(*) as double)"),
+    "mean": (_ALL, "avg(rating)"),
+    "count": (_ALL, "cast(count(*) as double)"),
 }
 """Which rows of a pair are kept, and the rating that they give; max and sum are aggregates of all rows."""
 
