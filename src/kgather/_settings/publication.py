@@ -59,6 +59,7 @@ class PublishSettings(BaseModel):
         section=INPUT,
         shown_default="latest, and repeats count as rejected",
         option="--repeats",
+        own_name=False,
     )
     rating_cap: _Finite | None = setting(
         None,
@@ -69,6 +70,7 @@ class PublishSettings(BaseModel):
         section=INPUT,
         shown_default="none; with repeats sum or count what k users reach",
         option="--rating-cap",
+        own_name=False,
         metavar="VALUE",
     )
     rating_log: bool = setting(
@@ -78,6 +80,7 @@ class PublishSettings(BaseModel):
         "ratings are set aside then.",
         section=INPUT,
         option="--rating-log",
+        own_name=False,
     )
     min_ratings: int = setting(
         1,
@@ -105,6 +108,7 @@ class PublishSettings(BaseModel):
         docs="Items that look like people, as where users and items change places, are refused unless this is true.",
         section=INPUT,
         option="--items-confirmed",
+        own_name=False,
     )
     user_attributes: str | None = setting(
         None,

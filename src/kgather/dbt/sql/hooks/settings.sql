@@ -61,12 +61,8 @@
 {% macro old_setting_names() %}
   {{ return([
     'not_rated',
-    'repeats',
-    'rating_cap',
-    'rating_log',
     'min_ratings',
     'max_rejected_share',
-    'items_confirmed',
     'user_attributes',
     'personal_columns',
     'level_column',
