@@ -28,6 +28,18 @@ CASES: list[tuple[str, tuple[str, ...], int]] = [
     ("12,30\n12,30\n12,30\n", (), 0),
     ("12,31\n12,30\n12,30\n", (), 3),
     ("city\na\na\n", ("--header",), 0),
+    ("alice,berlin,withheld\nbob,paris,34\nbob,paris,34\n", (), 2),
+    ("anna,likes\nbert,3\nbert,3\n", (), 2),
+    ("isbn,high\nean,low\nean,low\n", (), 2),
+    ("age,17\n30,5\n30,5\n", ("--columns", "age"), 2),
+    ("n,age\nflu,1\n flu,1\n", ("--types",), 3),
+    ("n,age\n1,NA\n1,\n", ("--types",), 3),
+    ("n,age\n0.50,1\n0.5,1\n", ("--types",), 0),
+    ("a\n1\n1\n\u00a0\n1\n", ("--header",), 3),
+    ("name,age\nx,30\nx,30\n\t\n", (), 3),
+    ("g,u\na,7\na,7.0\n", ("--header", "--group-column", "g", "--user-column", "u"), 3),
+    ("user_id,item_id,rating\n7,a,1\n8,a,1\n9,zz,NA\n", ("--m", "1"), 3),
+    ("q,s\n1,1\n1,1.0\n2,x\n2,y\n", ("--header", "--columns", "q", "--sensitive", "s", "--l", "2"), 3),
     # Rows that cannot be read may hide somebody.
     ("x,age\na,30\na,30\na,b,30\n", (), 3),
     ("x,age\na,30\na,30\na,b,30\n", ("--max-rejected-share", "0.5"), 0),
@@ -78,6 +90,13 @@ def test_what_a_database_takes_for_the_same_is_not(tmp_path: Path) -> None:
     assert verify(f"{tmp_path}/d.duckdb:texts", "--k", 2)[0] == 3
     assert verify(f"{tmp_path}/d.duckdb:zeros", "--k", 2)[0] == 3
     assert verify(f"{tmp_path}/d.duckdb:same", "--k", 2)[0] == 0
+    with duckdb.connect(tmp_path / "d.duckdb") as con:
+        con.execute("create table pairs (user_id int, item_id varchar collate nocase, g varchar collate nocase)")
+        con.execute("insert into pairs values (1, 'A', 'x'), (2, 'a', 'X')")
+        con.execute("create table spelled as select * from (values ('7', 1), (' 7', 1)) as t(user_id, item_id)")
+    assert verify(f"{tmp_path}/d.duckdb:pairs", "--k", 2, "--m", 1)[0] == 3
+    assert verify(f"{tmp_path}/d.duckdb:pairs", "--k", 2, "--group-column", "g")[0] == 3
+    assert verify(f"{tmp_path}/d.duckdb:spelled", "--k", 2, "--m", 1)[0] == 3
 
 
 def test_one_person_is_one_however_the_id_is_written(tmp_path: Path) -> None:

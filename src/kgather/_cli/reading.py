@@ -1,6 +1,7 @@
 """The options that say how files are read, the same for every command that reads some."""
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -85,16 +86,26 @@ def load_options(reading: dict[str, Any], **others: Any) -> LoadOptions:
     if said.get("fields") == ():
         msg = "--fields names what the fields are, as user,item,rating,time."
         raise InputError(msg)
-    return validated(LoadOptions, {**said, **others})
+    try:
+        return validated(LoadOptions, {**said, **others})
+    except InputError as error:
+        told = str(error)
+        for name, (_, options, _, _) in _OPTIONS.items():
+            told = re.sub(rf"^{name}:", f"{options[0].partition('/')[0]}:", told, flags=re.MULTILINE)
+        raise InputError(told) from None
 
 
 def _words(text: str) -> dict[str, float]:
     pairs = [each.rpartition("=") for each in text.split(",")]
     try:
-        return {word.strip(): float(number) for word, _, number in pairs}
+        found = {word.strip(): float(number) for word, _, number in pairs}
     except ValueError:
         msg = f"--map takes words with numbers, as like=1,dislike=0, not {text!r}."
         raise InputError(msg) from None
+    if len(found) < len(pairs):
+        msg = "--map names a word twice."
+        raise InputError(msg)
+    return found
 
 
 def _parameter(name: str) -> inspect.Parameter:

@@ -5,6 +5,7 @@ Values of text files stay the texts they are, quotes included; only columns that
 dates and the like.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,13 @@ from kgather._sql_text import identifier
 
 _ROWS = "__kgather_written_rows"
 _SAMPLE_LINES = 500
+# How columns of numbers are named: what a lone person without the number would hardly have in its place.
+_USUAL_NUMBER = re.compile(
+    "[a-z]|(age|zip|zipcode|postcode|year|month|day|date|time|timestamp|count|number|rating|score|stars|price|cost|amount|"
+    "salary|income|wage|weight|height|size|length|width|quantity|value|rank|level|grade|hours|minutes|seconds|duration|"
+    "distance|latitude|longitude|lat|lon|lng|total|sum|mean|share|percent|rate|visits|orders|points|votes|plays|[a-z]+id|"
+    "id|n|birthyear|yearofbirth|dob|fnlwgt|capitalgain|capitalloss|hoursperweek|educationnum)[0-9]?"
+)
 _NO_VALUE = frozenset(
     {*MISSING, "", "-", "?", ".", "unknown", "missing", "none", "other", "nil", "tbd", "not available"}
 )
@@ -75,7 +83,7 @@ class Written:
 
     def _selection(self, con: duckdb.DuckDBPyConnection, typed: Collection[str], ids: Collection[str]) -> str:
         if self.rows is None:
-            return f"from {self.relation}"
+            return self._of_table(con, ids)
         names = [name.lower() for name in self.rows.names]
         as_ids = {names.index(each.lower()) for each in ids if each.lower() in names}
         wanted = {name.lower() for name in typed}
@@ -84,11 +92,43 @@ class Written:
         chosen = []
         for at, field in enumerate(self.rows.fields):
             attribute = known.get(at)
-            sql = f"w[{at + 1}]" if attribute is None else attribute.sql
+            sql = f"w[{at + 1}]"
+            if attribute is not None and "*" in wanted and name_of(field) not in wanted:
+                # What is none of the numbers, dates and so on stays as it is written.
+                sql = sql if attribute.type == "VARCHAR" else f"coalesce(cast({attribute.sql} as varchar), {sql})"
+            elif attribute is not None:
+                sql = attribute.sql if attribute.type != "VARCHAR" else f"nullif({values.folded(field.sql)}, '')"
             if at in as_ids:
                 sql = f"case when not {values.is_missing(field.sql, MISSING)} then {values.folded(field.sql)} end"
             chosen.append(f"{sql} as {identifier(field.name)}")
         return f"select {', '.join(chosen)} from {self.relation}"
+
+    def _of_table(self, con: duckdb.DuckDBPyConnection, ids: Collection[str]) -> str:
+        wanted = {each.lower() for each in ids}
+        described = con.execute(f"describe select * from {self.relation}").fetchall()
+        texts = [str(name) for name, kind, *_ in described if str(name).lower() in wanted and kind == "VARCHAR"]
+        folded = ", ".join(f"{values.folded(identifier(name))} as {identifier(name)}" for name in texts)
+        return f"select *{f' replace ({folded})' if folded else ''} from {self.relation}"
+
+    def unread(self, con: duckdb.DuckDBPyConnection, name: str) -> int:
+        """In how many rows of a text file a column holds a word, not a number; 0 where it holds no number at all."""
+        places = (
+            [at for at, field in enumerate(self.rows.fields) if name_of(field) == name.lower()] if self.rows else []
+        )
+        if self.rows is None or not places:
+            return 0
+        text = self.rows.fields[places[0]].sql
+        number = values.rating_sql(text)
+        row = first_row(
+            con,
+            f"select count(*) filter ({number} is null and trim({text}) <> ''), count({number}) from {self.relation}",
+        )
+        return int(row[0]) if row and row[1] else 0
+
+
+def name_of(field: Field) -> str:
+    """The name of a column, in lower case."""
+    return field.name.lower()
 
 
 @contextmanager
@@ -206,18 +246,23 @@ def _header(
     if options.header is not None:
         return "as was said" if options.header else None
     texts = [text.strip() for text in first or ()]
-    if named & {text.lower() for text in texts}:
-        return "it has the names that were said"
-    surest = frozenset[str]().union(*(columns.SYNONYMS[role][0] for role in columns.ROLES[:2])) | {"groupid"}
-    if any(columns.plain(text) in surest for text in texts):
-        return "it has a usual name"
     by_column = [[text.strip() for text in layout.column_of(below, at, len(texts))] for at in range(len(texts))]
     numeric = [bool(each) and all(_is_number(text, comma) for text in each if text) and any(each) for each in by_column]
-    if any(_is_number(text, comma) and is_numeric for text, is_numeric in zip(texts, numeric, strict=True)):
+    said = bool(named & {text.lower() for text in texts})
+    number_above = any(_is_number(text, comma) and is_numeric for text, is_numeric in zip(texts, numeric, strict=True))
+    if number_above and not said:
         return None
     words = all(text.lower() not in _NO_VALUE and not _is_number(text, comma) for text in texts)
-    if words and len(set(texts)) == len(texts) and any(numeric) and not layout.recurs(texts, below):
-        return "words above numbers"
+    if words and len(set(texts)) == len(texts) and not layout.recurs(texts, below):
+        if said:
+            return "it has the names that were said"
+        surest = frozenset[str]().union(*(columns.SYNONYMS[role][0] for role in columns.ROLES[:2])) | {"groupid"}
+        if any(columns.plain(text) in surest and columns.plain(text).endswith("id") for text in texts):
+            return "it has a usual name"
+        # A row with a word in place of its one number ("withheld") is not rare; one with words for all of several is.
+        above = [text for text, is_numeric in zip(texts, numeric, strict=True) if is_numeric]
+        if len(above) > 1 or any(_USUAL_NUMBER.fullmatch(columns.plain(text)) for text in above):
+            return "words above numbers"
     message = (
         f"{where}: it is not clear whether the first line names the columns or is a row. The first lines, with letters "
         f"as A or a and digits as #:\n{shapes.table_of([each for _, each in split[:5] if each is not None])}\n"

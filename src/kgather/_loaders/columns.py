@@ -269,6 +269,8 @@ def may_name(names: Sequence[str]) -> bool:
 
 def _find(where: str, names: Sequence[str], role: Role, options: LoadOptions) -> int | None:
     said = wanted(options, role)
+    if role == "time" and times_ignored(options):
+        return None
     if said is not None:
         return _said(where, names, role, said.strip())
     plains = [plain(name) for name in names]
@@ -348,6 +350,8 @@ def _shown(name: str) -> str:
 
 def listed(names: Sequence[str], most: int = 40) -> str:
     """Names for a message."""
-    shown = [_shown(name) for name in names[:most]]
+    # A line with a number in it is likely a row, of which only shapes are told.
+    is_row = any(re.fullmatch(r"[+-]?[0-9.,]+", name.strip()) for name in names)
+    shown = [shapes.shape(name) if is_row else _shown(name) for name in names[:most]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from kgather._errors import InputError
-from kgather._loaders import columns, delimited, ratings_written
+from kgather._loaders import columns, delimited, ratings_written, values
 from kgather._loaders.columns import Columns
 from kgather._loaders.layout import Line
 from kgather._loaders.lines import LONGEST_LINE, LineReader, registered
@@ -38,6 +38,7 @@ class Objects:
     pointers: tuple[str, ...]
     columns: Columns
     written: Written
+    warnings: tuple[str, ...] = ()
 
     def column_names(self) -> dict[str, str | None]:
         """For each role the path of its field."""
@@ -76,10 +77,16 @@ def detect(con: duckdb.DuckDBPyConnection, source: Source, sample: Sequence[Line
     names = [".".join(path) for path in paths]
     shown = [[_text(each, path) for path in paths] for each in objects]
     chosen = columns.choose_by_name(source.given, names, options, shown)
+    warnings: tuple[str, ...] = ()
+    if chosen.time is not None and options.time_column is None:
+        times = [row[chosen.time] for row in shown if not values.stands_for_no_time(row[chosen.time])]
+        if times and not any(values.is_time(text, named=True) for text in times):
+            warnings = (f"{source.given}: '{names[chosen.time]}' holds no readable times and is ignored.",)
+            chosen = chosen.without_time()
     pointers = ["".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path) for path in paths]
     ratings = [row[chosen.rating] for row in shown if chosen.rating < len(row)]
     written = ratings_written.written(ratings, options.words)
-    return Objects(in_lines, tuple(names), tuple(pointers), chosen, written)
+    return Objects(in_lines, tuple(names), tuple(pointers), chosen, written, warnings)
 
 
 def parse(

@@ -105,7 +105,7 @@ def detect(
 def without_separator_line(sample: Sequence[Line]) -> tuple[Sequence[Line], str | None]:
     """Leave out a first line `sep=;`, by which spreadsheets say the separator, and give what it says."""
     said = re.fullmatch(r"sep=(.)", sample[0][1].strip(" \r"), re.IGNORECASE)
-    return (sample[1:], said[1]) if said and len(sample) > 1 else (sample, None)
+    return (sample[1:], said[1]) if said and len(sample) > 1 and said[1] in sample[1][1] else (sample, None)
 
 
 Record = tuple[int, list[str] | None]
@@ -204,7 +204,8 @@ def _unknown(where: str, records: Sequence[Record], below: Sequence[Sequence[str
         why = f"line {records[0][0]} begins with '{marks[0]}', and no line is known to name the columns."
         return RolesUnknownError(where, why, shapes.table_of(below), f"--comment '{marks[0]}'")
     why = "no line names the columns, so which of them holds the people is not known."
-    proposal = f"--fields {','.join(proposed_fields(below, comma))}"
+    proposed = proposed_fields(below, comma)
+    proposal = f"--fields {','.join(proposed)}" + ("" if "rating" in proposed else " --no-rating")
     why += " (If the first line does, use --header.)"
     return RolesUnknownError(where, why, shapes.table_of(below), proposal, len(below[0]) if below else 0)
 
@@ -212,9 +213,11 @@ def _unknown(where: str, records: Sequence[Record], below: Sequence[Sequence[str
 def proposed_fields(below: Sequence[Sequence[str]], comma: bool) -> list[str]:
     """What the fields of these records may be, in their order: a proposal, for somebody to confirm."""
     count = len(below[0]) if below else 3
-    by_field = [[record[at] for record in below] for at in range(count)]
+    # The first line may name the columns after all.
+    rows = below[1:] or below
+    by_field = [[record[at] for record in rows] for at in range(count)]
     proposed = ["-"] * count
-    times = [at for at in range(count) if _holds_times(by_field[at], named=False)]
+    times = [at for at in range(count) if _holds_times(by_field[at], named=False) and (at or _recent(by_field[at]))]
     numbers = [
         at
         for at in range(count)
@@ -223,12 +226,18 @@ def proposed_fields(below: Sequence[Sequence[str]], comma: bool) -> list[str]:
     if times and count > 3:
         proposed[times[-1]] = "time"
     # Of columns of numbers the ratings are those with the fewest values; of two alike, the later.
+    varied = [at for at in numbers if len({*by_field[at]}) > 1] or numbers
     if numbers:
-        proposed[min(numbers, key=lambda at: (len({*by_field[at]}), -at))] = "rating"
-    for role in ("user", "item", "rating"):
+        proposed[min(varied, key=lambda at: (len({*by_field[at]}), -at))] = "rating"
+    for role in ("user", "item", "rating") if numbers else ("user", "item"):
         if role not in proposed and "-" in proposed:
             proposed[proposed.index("-")] = role
     return proposed
+
+
+def _recent(texts: Sequence[str]) -> bool:
+    """Whether these are seconds of about our time: what stands first in a line is rather an id."""
+    return all(text.strip().isdecimal() and 7 * 10**8 <= int(text) < 22 * 10**8 for text in texts)
 
 
 def _header(

@@ -70,7 +70,8 @@ class LineReader:
             if number == 0:
                 if self._source.kind != "text":
                     self._refuse_nested(chunk)
-                chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+                if self._encoding == "utf-8":
+                    chunk = chunk.removeprefix(b"\xef\xbb\xbf")
             block = rest + chunk
             cut = block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
             part, rest = block[:cut], block[cut:]

@@ -155,7 +155,7 @@ def _load_one(
     if blocks:
         return _load_netflix(con, table, source, source_name, sample, options), []
     if options.format == json_objects.FORMAT or (options.format == "auto" and json_objects.looks_like_json(sample)):
-        return _load_json(con, table, source, source_name, sample, options), []
+        return _load_json(con, table, source, source_name, sample, options)
     found = layout.detect(source.given, sample, options, source.partitions)
     likely_text = _likely_text(sample, found)
     return _load_lines(con, table, source, source_name, found, options, likely_text), list(found.warnings)
@@ -198,10 +198,10 @@ def _load_json(
     source_name: str,
     sample: list[tuple[int, str]],
     options: LoadOptions,
-) -> InputReport:
+) -> tuple[InputReport, list[str]]:
     found = json_objects.detect(con, source, sample, options)
     rows, problems = table.add(source_name, lambda insert: json_objects.parse(con, source, found, options, insert))
-    return InputReport(
+    report = InputReport(
         path=source.given,
         source=source_name,
         format=json_objects.FORMAT,
@@ -211,6 +211,7 @@ def _load_json(
         rows=rows,
         problem_rows=problems,
     )
+    return report, list(found.warnings)
 
 
 def _load_netflix(

@@ -16,7 +16,7 @@ FIELDS = ("user", "item", "rating", "time", "-")
 """What a field may be in `fields`; "-" is one that is not read."""
 
 # Texts that stand for "no id", whatever their case, unless others are declared.
-MISSING = ("null", "none", "na", "n/a", "nan", "<na>", "\\n")
+MISSING = ("null", "none", "na", "n/a", "nan", "<na>", "#n/a", "\\n")
 
 BLANKS = "blanks"
 _PATTERN = "re:"
@@ -119,7 +119,7 @@ class LoadOptions(BaseModel):
     @model_validator(mode="after")
     def _ratings_or_none(self) -> "LoadOptions":
         if self.no_rating and (self.rating_column is not None or self.words or "rating" in (self.fields or ())):
-            message = "no_rating says that there are no ratings, and something else says where they are"
+            message = "--no-rating says that there are no ratings, and another option says where they are"
             raise ValueError(message)
         if self.fields is not None and not self.no_rating and "rating" not in self.fields:
             message = "user, item and rating are each named once, time at most once; rating is named not"

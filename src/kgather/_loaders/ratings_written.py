@@ -12,7 +12,7 @@ from kgather._sql_text import literal
 
 Kind = Literal["numbers", "parts", "percent", "stars"]
 
-_PARTS = r"([0-9]+(?:[.,][0-9]+)?) *(?:/|out of|of) *([0-9]+)(?: *[Ss]tars?)?"
+_PARTS = r"([0-9]+(?:[.,][0-9]+)?) *(?:/|out of|of) *([1-9][0-9]*)(?: *[Ss]tars?)?"
 _PERCENT = r"([0-9]+(?:[.,][0-9]+)?) *%"
 _STARS = "[★⭐]*½?[☆✩]*"
 _NUMBER_OF_STARS = r"([0-9]+(?:[.,][0-9]+)?) *[Ss]tars?"

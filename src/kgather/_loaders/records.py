@@ -47,6 +47,8 @@ def keep(
         opens = f"contains(text, '\"') and {fields.is_open_sql('text', delimiter)}"
         if first_row(con, f"select 1 from {lines} where {opens} limit 1"):
             lines = f"({delimited.joined_sql(_KEPT, delimiter, count, frame.header_line, 'true')})"
+        # A line of tabs only is a row of which nothing is known. As it is written, only an empty line is none.
+        blank = "text <> ''" if as_written else f"not ({is_blank('text')}) or (len(f) = {count} and {count} > 1)"
         written = f", {fields.written_sql('text', delimiter)} as w" if as_written else ""
         con.execute(
             f"create or replace temp table {table} as select row_number() over (order by line) as number, line, f, "
@@ -56,8 +58,7 @@ def keep(
             f"{', w' if as_written else ''} "
             f"from (select line, text, {fields.fields_sql('text', delimiter)} as f{written} from {lines} "
             f"where line > {frame.header_line}) "
-            # A line of tabs only is a row of which nothing is known.
-            f"where not ({is_blank('text')}) or (len(f) = {count} and {count} > 1)"
+            f"where {blank}"
         )
     finally:
         con.execute(f"drop table if exists {_KEPT}")

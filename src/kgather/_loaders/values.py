@@ -67,7 +67,14 @@ def folded(expression: str) -> str:
     """
     bare = trimmed(expression)
     whole = f"contains({bare}, '.') and regexp_full_match({bare}, '{_WHOLE_NUMBER}')"
-    return f"(case when {whole} then replace(split_part({bare}, '.', 1), '-0', '0') else nfc_normalize({bare}) end)"
+    # As programs write large numbers, 1.234567e+06.
+    large = f"contains({bare}, 'e+') and regexp_full_match({bare}, '-?[0-9]([.][0-9]+)?e[+][0-9]{{2}}')"
+    number = f"try_cast({bare} as double)"
+    exact = f"{large} and {number} = floor({number}) and abs({number}) <= {2**53}"
+    return (
+        f"(case when {whole} then replace(split_part({bare}, '.', 1), '-0', '0') "
+        f"when {exact} then cast(cast({number} as bigint) as varchar) else nfc_normalize({bare}) end)"
+    )
 
 
 def other_spelling(expression: str) -> str:

@@ -74,7 +74,7 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
                 f"{bad} of {rows} rows are rejected, more than the share of {settings.max_rejected_share:g} that "
                 f"--max-rejected-share allows. First: {first}. By reason: {reasons}."
             )
-        raise InputError(msg)
+        raise InputError(msg + _hint(reasons))
     con.execute(
         f"""
         create or replace temp table {_USERS} as
@@ -105,6 +105,15 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
         _refuse_people_as_items(con)
     if settings.personal_columns and not settings.i_know_this_is_not_anonymous:
         _refuse_rare_attributes(con, settings)
+
+
+def _hint(reasons: str) -> str:
+    """What may be done about the reasons."""
+    hints = (
+        ("rating is not a number", " What words stand for is said with --map, and no ratings at all with --no-rating."),
+        ("time is not readable", " Times are ignored with --time-column none."),
+    )
+    return "".join(hint for reason, hint in hints if reason in reasons)
 
 
 def seen_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> dict[str, Any]:

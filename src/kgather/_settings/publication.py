@@ -72,6 +72,7 @@ class PublishSettings(BaseModel):
         option="--rating-cap",
         own_name=False,
         metavar="VALUE",
+        gt=0,
     )
     rating_log: bool = setting(
         False,

@@ -17,13 +17,14 @@ _GIVEN = "kgather_verified"
 
 
 def verify_models(
-    con: duckdb.DuckDBPyConnection, relation: str, asked: Asked, pairs: str | None = None
+    con: duckdb.DuckDBPyConnection, relation: str, asked: Asked, pairs: str | None = None, members: str | None = None
 ) -> tuple[Check, ...]:
     """Check a relation for all that is asked, one check for each model and sensitive column.
 
     `relation` is what may stand after FROM; `pairs` is the same with ids and ratings read as such, where they are not
-    in `relation`, which has them as they stand. Null is a value like any other; an empty relation passes. Macros and a
-    temporary view are created on the connection, whose current database must be open for writing.
+    in `relation`, which has them as they stand. `members` is the same with only the ids of users read as such. Null is
+    a value like any other; an empty relation passes. Macros and a temporary view are created on the connection, whose
+    current database must be open for writing.
     Raises InputError where a column does not exist or cannot be what it is asked to be.
     """
     con.execute(f"create or replace temp view {_GIVEN} as from {relation}")
@@ -36,7 +37,7 @@ def verify_models(
         raise InputError(msg)
     checks = [
         *_classes(con, quasi, asked),
-        *_groups(con, existing, asked),
+        *_groups(con, members or _GIVEN, existing, asked),
         *_sensitive(con, quasi, sensitive, asked),
     ]
     if asked.long:
@@ -86,7 +87,7 @@ def _classes(con: duckdb.DuckDBPyConnection, quasi: Sequence[str], asked: Asked)
         yield at_most(name, 0, measured)
 
 
-def _groups(con: duckdb.DuckDBPyConnection, existing: _Columns, asked: Asked) -> Iterator[Check]:
+def _groups(con: duckdb.DuckDBPyConnection, relation: str, existing: _Columns, asked: Asked) -> Iterator[Check]:
     if not asked.group_column or asked.k is None:
         return
     [group] = existing.chosen([asked.group_column])
@@ -95,9 +96,8 @@ def _groups(con: duckdb.DuckDBPyConnection, existing: _Columns, asked: Asked) ->
         counted, name = f"distinct {identifier(user)}", "users in the smallest group"
     else:
         counted, name = "*", "rows in the smallest group"
-    measured = _one(
-        con, f"min(members) from (select count({counted}) as members from {_GIVEN} group by {identifier(group)})"
-    )
+    seen = f"encode(cast({identifier(group)} as varchar))"
+    measured = _one(con, f"min(members) from (select count({counted}) as members from {relation} group by {seen})")
     yield at_least(name, asked.k, measured)
 
 

@@ -62,7 +62,8 @@ def _code(con: duckdb.DuckDBPyConnection, relation: str, named: dict[str, str | 
     codes = ", ".join(f"of_{role}.code as {role}_code" for role in ids)
     joins = " ".join(
         f"join (select id, row_number() over (order by id) - 1 as code "
-        f"from (select distinct {column} as id from {rated})) as of_{role} on of_{role}.id = rated.{column}"
+        f"from (select distinct {_seen(role, column)} as id from {rated})) as of_{role} "
+        f"on of_{role}.id = {_seen(role, f'rated.{column}')}"
         for role, column in ids.items()
     )
     con.execute(
@@ -70,6 +71,11 @@ def _code(con: duckdb.DuckDBPyConnection, relation: str, named: dict[str, str | 
         f"select {codes}, {f'rated.{rating}' if named['rating'] else '1'} as rating, "
         f"cast(rated.{ids['item']} as varchar) as item from {rated} as rated {joins}"
     )
+
+
+def _seen(role: str, column: str) -> str:
+    """An id of an item is what a reader sees of it; those of people are in one form already."""
+    return f"encode(cast({column} as varchar))" if role == "item" else column
 
 
 def _of_item_sets(con: duckdb.DuckDBPyConnection, k: int, m: int) -> Check:

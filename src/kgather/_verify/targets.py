@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +68,16 @@ def verify_named(
         roles = {"user_id": asked.user_column, "rating": asked.rating_column, "group_id": asked.group_column}
         user, rating, group = (said or usual for usual, said in roles.items())
         pairs = it.view(con, f"{_ROWS}_pairs", [rating], ids=[user, group])
-        checks = verify_models(con, relation, asked, pairs)
-        if it.read.set_aside:
-            checks = (at_most(SET_ASIDE, limit, it.read.share_set_aside), *checks)
-        return Verified(checks, it.read)
+        members = it.view(con, f"{_ROWS}_members", typed, ids=[user])
+        checks = verify_models(con, relation, asked, pairs, members)
+        read = it.read
+        if asked.long and (unread := it.unread(con, rating)):
+            aside = read.set_aside + unread
+            first = read.first or "a rating that is no number"
+            read = replace(read, rows=read.rows - unread, set_aside=aside, first=first)
+        if read.set_aside:
+            checks = (at_most(SET_ASIDE, limit, read.share_set_aside), *checks)
+        return Verified(checks, read)
 
 
 def verify_rows(rows: Any, asked: Asked) -> tuple[Check, ...]:

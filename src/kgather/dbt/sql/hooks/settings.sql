@@ -144,8 +144,8 @@
     {% do problems.append('repeats is one of latest, first, mean, max, sum, count, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('rating_cap') %}
-  {% if value is not none and not ((value is number and value is not boolean and value - value == 0) or value is none) %}
-    {% do problems.append('rating_cap is a number, not ' ~ tojson(value) ~ '.') %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0 and value > 0) or value is none) %}
+    {% do problems.append('rating_cap is a number above 0, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('rating_log') %}
   {% if value is not none and not value is boolean %}
