@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,10 +25,13 @@ _START = 1.0  # seconds in which Python itself may still be starting, on a busy 
 _HANGS = 20  # seconds: no bound of what is tested, but machines are not that busy
 
 
-def heeding() -> None:
-    """Heed all signals, also where the tests themselves run in the background."""
-    for number in stopping.SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
+def beginning(ignored: Sequence[int]) -> str:
+    """Python that ignores some signals and heeds the others, also where the tests themselves run in the background."""
+    lines = ["import signal"]
+    for number in map(int, stopping.SIGNALS):
+        heeded = "signal.default_int_handler" if number == signal.SIGINT else "signal.SIG_DFL"
+        lines.append(f"signal.signal({number}, {'signal.SIG_IGN' if number in ignored else heeded})")
+    return "; ".join(lines) + "\n"
 
 
 @dataclass
@@ -39,7 +42,7 @@ class Run:
     arguments: list[str]
     environment: dict[str, str] = field(default_factory=dict)
     code: str | None = None
-    before: Callable[[], object] | None = None
+    ignored: Sequence[int] = ()
     stderr: int = subprocess.PIPE
 
     def __post_init__(self) -> None:
@@ -47,7 +50,7 @@ class Run:
         self.out.mkdir(parents=True)
         self.temporary.mkdir()
         self.release = self.out / "release"
-        command = [*KGATHER[:2], self.code or KGATHER[2], *self.arguments]
+        command = [*KGATHER[:2], beginning(self.ignored) + (self.code or KGATHER[2]), *self.arguments]
         self.process = subprocess.Popen(
             [part.replace("RELEASE", str(self.release)) for part in command],
             stdin=subprocess.DEVNULL,
@@ -56,7 +59,6 @@ class Run:
             text=True,
             env=os.environ | {"TMPDIR": str(self.temporary)} | self.environment,
             start_new_session=True,
-            preexec_fn=self.before or heeding,
         )
 
     def stop(self, *numbers: signal.Signals, group: bool = False) -> float:
@@ -221,8 +223,7 @@ def test_the_terminal_is_left_tidy(run: Callable[..., Run], sample: Path) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_what_was_ignored_stays_ignored(run: Callable[..., Run], sample: Path, number: signal.Signals) -> None:
-    ignore = lambda: signal.signal(number, signal.SIG_IGN)  # noqa: E731
-    each = run("publish", sample, "--k", 5, "--out", "RELEASE", before=ignore)
+    each = run("publish", sample, "--k", 5, "--out", "RELEASE", ignored=[number])
     until(each.under_way)
     each.process.send_signal(number)
     seconds_of(each)
