@@ -21,6 +21,9 @@ KGATHER = [sys.executable, "-c", "from kgather._cli import main; main()"]
 NOTHING = "kgather: interrupted, nothing was written.\n"
 
 MOMENTS = 14
+at_length = pytest.mark.skipif(
+    "KGATHER_ALL_MOMENTS" not in os.environ, reason="it takes ten minutes: set KGATHER_ALL_MOMENTS to run it"
+)
 _START = 1.0  # seconds in which Python itself may still be starting, on a busy machine
 _HANGS = 20  # seconds: no bound of what is tested, but machines are not that busy
 
@@ -129,10 +132,12 @@ def seconds_of(run: Run) -> float:
     return time.monotonic() - start
 
 
-def stopped_at_all_moments(start: Callable[[], Run], last: float, *, releases: bool = True) -> None:
+def stopped_at_all_moments(
+    start: Callable[[], Run], last: float, *, moments: int = MOMENTS, releases: bool = True
+) -> None:
     took = []
-    for place in range(MOMENTS):
-        moment = 0.05 + (last - 0.05) * place / (MOMENTS - 1)
+    for place in range(moments):
+        moment = 0.05 + (last - 0.05) * place / (moments - 1)
         number = stopping.SIGNALS[place % 3]
         each = start()
         time.sleep(moment)
@@ -174,6 +179,7 @@ def test_a_publication_at_all_moments(run: Callable[..., Run], many: Path) -> No
     stopped_at_all_moments(start, seconds_of(start()))
 
 
+@at_length
 @pytest.mark.long
 def test_a_publication_that_compiles_at_all_moments(run: Callable[..., Run], many: Path, tmp_path: Path) -> None:
     numbers = iter(range(100))
@@ -183,9 +189,10 @@ def test_a_publication_that_compiles_at_all_moments(run: Callable[..., Run], man
         environment = {"NUMBA_CACHE_DIR": str(fresh / "numba"), "XDG_CACHE_HOME": str(fresh / "cache")}
         return run("publish", many, "--k", 5, "--refine", "--out", "RELEASE", environment=environment)
 
-    stopped_at_all_moments(start, seconds_of(start()))
+    stopped_at_all_moments(start, seconds_of(start()), moments=3)
 
 
+@at_length
 @pytest.mark.long
 def test_a_sweep_at_all_moments(run: Callable[..., Run], sample: Path) -> None:
     def start() -> Run:
@@ -197,7 +204,7 @@ def test_a_sweep_at_all_moments(run: Callable[..., Run], sample: Path) -> None:
     assert quiet.process.returncode == 0, said
     assert list(quiet.temporary.iterdir()) == []
     # It publishes into private folders, which are no results.
-    stopped_at_all_moments(start, (time.monotonic() - begun) * 0.7, releases=False)
+    stopped_at_all_moments(start, (time.monotonic() - begun) * 0.7, releases=False, moments=5)
 
 
 @pytest.mark.long
