@@ -87,6 +87,22 @@ def test_folders_patterns_and_partitions(tmp_path: Path) -> None:
         loaded(tmp_path / "empty")
 
 
+def test_what_a_partition_says_is_told_in_no_message(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "user_id=alice"
+    folder.mkdir(parents=True)
+    (folder / "part.csv").write_text("who,what\nx,2\n")
+    for given in (str(tmp_path / "data"), f"{tmp_path}/data/*/*.csv"):
+        with pytest.raises(InputError, match=r"\(file 1\)") as refused:
+            loaded(given)
+        assert "alice" not in str(refused.value)
+    (folder / "part.csv").write_text("item_id,rating\n1,2\n1,x\n")
+    with duckdb.connect() as con:
+        load(con, [str(tmp_path / "data")], LoadOptions())
+        assert con.sql("select user_id, source from loaded.ratings where problem is null").fetchall() == [
+            ("alice", "part.csv")
+        ]
+
+
 def test_partitions_of_parquet_are_columns(tmp_path: Path) -> None:
     duckdb.sql(
         "copy (select n % 4 as user_id, n as item_id, n % 3 as rating from range(12) as t(n)) "

@@ -142,3 +142,15 @@ def test_wrong_arguments_are_refused(test: str, arguments: dict[str, Any], messa
 
 def test_numbers_from_vars_are_left_alone_while_dbt_parses() -> None:
     assert "< None" in rendered("k_anonymous", "people", execute=False, column_names=QI, k=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"), [("varchar collate nocase", "('A'), ('a')"), ("double", "('0.0'), ('-0.0')")]
+)
+def test_values_are_told_apart_as_a_reader_sees_them(con: duckdb.DuckDBPyConnection, kind: str, texts: str) -> None:
+    con.execute(f"create table seen (x {kind}, illness varchar)")
+    con.execute(f"insert into seen select v, 'flu' from (values {texts}) as t(v)")
+    assert failures(con, "k_anonymous", "seen", column_names=["x"], k=2) == [(1, 2)]
+    assert failures(con, "group_size_at_least", "seen", group_column="x", k=2) == [(1, 2)]
+    assert failures(con, "no_risk_query_conditions", "seen", column_names=["x"], k=2, m=1) == [(["x"], 1, 2)]
+    assert failures(con, "alpha_k_anonymous", "seen", column_names=["x"], sensitive_columns=["illness"], alpha=1, k=2)

@@ -93,7 +93,7 @@ class Written:
         for at, field in enumerate(self.rows.fields):
             attribute = known.get(at)
             sql = f"w[{at + 1}]"
-            if attribute is not None and "*" in wanted and name_of(field) not in wanted:
+            if attribute is not None and "*" in wanted and names[at] not in wanted:
                 # What is none of the numbers, dates and so on stays as it is written.
                 sql = sql if attribute.type == "VARCHAR" else f"coalesce(cast({attribute.sql} as varchar), {sql})"
             elif attribute is not None:
@@ -113,7 +113,7 @@ class Written:
     def unread(self, con: duckdb.DuckDBPyConnection, name: str) -> int:
         """In how many rows of a text file a column holds a word, not a number; 0 where it holds no number at all."""
         places = (
-            [at for at, field in enumerate(self.rows.fields) if name_of(field) == name.lower()] if self.rows else []
+            [at for at, field in enumerate(self.rows.fields) if field.name.lower() == name.lower()] if self.rows else []
         )
         if self.rows is None or not places:
             return 0
@@ -124,11 +124,6 @@ class Written:
             f"select count(*) filter ({number} is null and trim({text}) <> ''), count({number}) from {self.relation}",
         )
         return int(row[0]) if row and row[1] else 0
-
-
-def name_of(field: Field) -> str:
-    """The name of a column, in lower case."""
-    return field.name.lower()
 
 
 @contextmanager

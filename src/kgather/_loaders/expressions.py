@@ -1,5 +1,6 @@
 """Small pieces of SQL that the loaders share, and running it."""
 
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -24,6 +25,11 @@ def is_blank(expression: str) -> str:
     """SQL: whether a text (not null) is empty or white space; quick for texts that begin with ASCII."""
     quick = f"({expression} >= '!' and {expression} < chr(127))"
     return f"not ({quick} or {trimmed(expression)} <> '')"
+
+
+def as_no_pattern(path: Path) -> str:
+    """A path as DuckDB's readers take it: what they would take for a pattern of names stands for itself."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path.resolve()))
 
 
 def first_row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...] | None:

@@ -12,12 +12,13 @@ import duckdb
 from kgather._errors import InputError
 from kgather._loaders import columns, delimited, ratings_written, values
 from kgather._loaders.columns import Columns
+from kgather._loaders.expressions import as_no_pattern
 from kgather._loaders.layout import Line
 from kgather._loaders.lines import LONGEST_LINE, LineReader, registered
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.ratings_written import Written
 from kgather._loaders.sources import Source
-from kgather._loaders.store import IdRole, Parsed
+from kgather._loaders.store import Parsed
 from kgather._sql_text import literal
 
 FORMAT = "json"
@@ -101,12 +102,11 @@ def parse(
     Raises:
         InputError: The file is damaged.
     """
-    likely_text: frozenset[IdRole] = frozenset()
     if objects.in_lines:
         with registered(con, _LINES, LineReader(source, options)):
-            return insert(Parsed(_rows_sql(_LINES, objects, options), likely_text=likely_text))
+            return insert(Parsed(_rows_sql(_LINES, objects, options)))
     with _listed(con, source) as relation:
-        return insert(Parsed(_rows_sql(relation, objects, options), likely_text=likely_text))
+        return insert(Parsed(_rows_sql(relation, objects, options)))
 
 
 @contextmanager
@@ -115,11 +115,11 @@ def _listed(con: duckdb.DuckDBPyConnection, source: Source) -> Iterator[str]:
     if source.kind not in _COMPRESSIONS:
         message = f"{source.given}: a list of JSON inside {source.kind} is not read. Uncompress it first."
         raise InputError(message)
-    path = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(source.path.resolve()))
+    path = literal(as_no_pattern(source.path))
     try:
         con.execute(
             f"create or replace temp table {_OBJECTS} as select row_number() over () as line, json::varchar as text "
-            f"from read_json_objects({literal(path)}, format = 'auto', maximum_object_size = {LONGEST_LINE}, "
+            f"from read_json_objects({path}, format = 'auto', maximum_object_size = {LONGEST_LINE}, "
             f"compression = {literal(_COMPRESSIONS[source.kind])})"
         )
     except (duckdb.OutOfMemoryException, duckdb.InterruptException):

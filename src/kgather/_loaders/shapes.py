@@ -1,8 +1,7 @@
 """Telling how data look without telling the data: letters become A or a, digits #."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 _LONGEST = 24
 
@@ -17,11 +16,6 @@ def shape(text: str) -> str:
         each if each in "#@._-:/+ " else ("A" if each.isupper() else "a") if each.isalpha() else "?" for each in shaped
     )
     return f"{shaped[:_LONGEST]}…" if len(shaped) > _LONGEST else shaped
-
-
-def usual_shapes(texts: Iterable[str], most: int = 3) -> list[str]:
-    """The most frequent shapes of these texts, the most frequent first."""
-    return [each for each, _ in sorted(Counter(map(shape, texts)).items(), key=lambda pair: (-pair[1], pair[0]))[:most]]
 
 
 def table_of(records: Sequence[Sequence[str]], most: int = 3, columns: int = 12) -> str:

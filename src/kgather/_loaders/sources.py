@@ -96,17 +96,23 @@ def find_all(inputs: Sequence[str | Path], holds: str = "ratings") -> list[Sourc
             if not inside:
                 message = f"{given} is a folder without files, there are no {holds} in it."
                 raise InputError(message)
-            found += [replace(find(str(each), holds), partitions=_partitions(each, path)) for each in inside]
+            found += [_part(given, number, each, path, holds) for number, each in enumerate(inside, 1)]
         elif isinstance(given, str) and not _exists(path) and any(mark in given for mark in "*?["):
             matches = sorted(glob.glob(given, recursive=True))  # noqa: PTH207
             fitting = [each for each in matches if Path(each).is_file()]
             if not fitting:
                 message = f"{given}: no file fits this pattern."
                 raise InputError(message)
-            found += [replace(find(each, holds), partitions=_partitions(Path(each), Path())) for each in fitting]
+            found += [_part(given, number, Path(each), Path(), holds) for number, each in enumerate(fitting, 1)]
         else:
             found.append(find(given, holds))
     return found
+
+
+def _part(given: str | Path, number: int, path: Path, folder: Path, holds: str) -> Source:
+    """A file of a folder or pattern. What partitions say is data, and messages name no data: the file has a number."""
+    source, partitions = find(str(path), holds), _partitions(path, folder)
+    return replace(source, given=f"{given} (file {number})", partitions=partitions) if partitions else source
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

@@ -9,7 +9,7 @@ import duckdb
 from kgather._errors import InputError
 from kgather._loaders import columns, ratings_written, values
 from kgather._loaders.columns import Columns, Role
-from kgather._loaders.expressions import first_row
+from kgather._loaders.expressions import as_no_pattern, first_row
 from kgather._loaders.options import MISSING, LoadOptions
 from kgather._loaders.ratings_written import NUMBERS, Written
 from kgather._loaders.sources import Source
@@ -79,7 +79,7 @@ def related(con: duckdb.DuckDBPyConnection, source: Source, reading: str) -> Ite
         InputError: The file is damaged or in use, or the table is missing or not named though there are several.
     """
     if source.kind == "parquet":
-        relation = f"read_parquet({literal(_no_glob(str(source.path.resolve())))}, {reading})"
+        relation = f"read_parquet({literal(as_no_pattern(source.path))}, {reading})"
         with _readable(source, "Parquet file: it is damaged or cut off"):
             yield relation, "file_row_number + 1"
     else:
@@ -324,7 +324,3 @@ def _table(con: duckdb.DuckDBPyConnection, source: Source, database: str) -> str
         return f"{identifier(anywhere[0][0])}.{identifier(anywhere[0][1])}"
     message = f"{source.given}: there is no table '{source.table}'. The tables are: {listed}."
     raise InputError(message)
-
-
-def _no_glob(path: str) -> str:
-    return "".join(f"[{character}]" if character in "*?[" else character for character in path)

@@ -98,8 +98,7 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
         group by item_id
         """
     )
-    changed = settings.rating_log or settings.rating_cap is not None or settings.repeats in ("sum", "count")
-    if settings.scale is None and not changed:
+    if settings.scale is None and not settings.changes_ratings:
         _refuse_what_is_no_scale(con, judged)
     if not settings.items_confirmed:
         _refuse_people_as_items(con)

@@ -125,7 +125,7 @@ def _shape(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> bool:
         con.execute(f"update pairs set rating = least(rating, {cap!r})")
     if settings.rating_log:
         con.execute("update pairs set rating = ln(1 + rating)")
-    return counts or settings.repeats is not None or cap is not None or settings.rating_log
+    return settings.changes_ratings or settings.repeats is not None
 
 
 _ALL = "count(*) over pair > 0"

@@ -447,6 +447,11 @@ class PublishSettings(BaseModel):
         return re.split(r"[^a-z_]", self.cells)[0]
 
     @property
+    def changes_ratings(self) -> bool:
+        """Whether ratings are changed after they are read, so that their scale is another; there is such a macro."""
+        return self.rating_log or self.rating_cap is not None or self.repeats in ("sum", "count")
+
+    @property
     def options(self) -> Any:
         """The checked options of the method."""
         return checked_options(self.of_method.options, self.method_options, f"method {self.method}")

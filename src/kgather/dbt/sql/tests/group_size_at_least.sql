@@ -7,7 +7,8 @@ Asserts that every group has at least k rows or, with a member_column, at least 
     - kgather.group_size_at_least:
         arguments: {group_column: group_id, member_column: user_id, k: 5}
 
-Rows without a group (null) are a group like any other. A member that is null is nobody. An empty relation passes.
+Groups are told apart as a reader sees them: `A` and `a` are two, whatever the column's collation. Rows without a group
+(null) are a group like any other. A member that is null is nobody. An empty relation passes.
 Failures are sizes of groups and how many groups have that size: never members, never groups.
 -#}
 {% test group_size_at_least(model, group_column, k, member_column=none) %}
@@ -23,7 +24,7 @@ Failures are sizes of groups and how many groups have that size: never members, 
   with group_sizes as (
     select count({{ counted }}) as group_size
     from {{ model }}
-    group by {{ kgather.quoted_name(group_column) }}
+    group by encode(cast({{ kgather.quoted_name(group_column) }} as varchar))
   )
   select group_size, count(*) as groups
   from group_sizes

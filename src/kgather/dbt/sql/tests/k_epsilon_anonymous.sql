@@ -9,9 +9,9 @@ epsilon on every item ((k, epsilon)-anonymity).
         arguments: {k: 10, epsilon: 1, user_column: customer, item_column: product, rating_column: stars}
 
 One row is one rating; a pair of user and item may occur once. width: how far rated is from not rated; not given, the
-highest rating there is, as in the paper. From epsilon = width on, only items that both have rated count. A null rating is an item not rated; a null user
-or item is refused. An empty relation passes. Failures are numbers of neighbours and how many users have so many: never
-users, never ratings. Needs kgather's plugin in the profile.
+highest rating there is, as in the paper. From epsilon = width on, only items that both have rated count. A null rating
+is an item not rated; a null user or item is refused. An empty relation passes. Failures are numbers of neighbours and
+how many users have so many: never users, never ratings. Needs kgather's plugin in the profile.
 -#}
 {% test k_epsilon_anonymous(
   model, k, epsilon, width=none, user_column="user_id", item_column="item_id", rating_column="rating"
