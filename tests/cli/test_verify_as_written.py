@@ -112,3 +112,4 @@ def test_a_sensitive_value_is_not_two_for_its_spelling(illness: str, tmp_path: P
     file.write_text(f"age,illness\n30,{one}\n30,{other}\n")
     options = ("--columns", "age", "--sensitive", "illness", "--l", 2)
     assert verify(file, "--k", 2, *options)[0] == 3
+    assert verify(file, "--k", 2, *options, "--types")[0] == 3

@@ -72,8 +72,8 @@ class Written:
         Args:
             con: The connection.
             name: The view's name.
-            typed: Columns to be read as numbers, dates, times or truth values, where all their texts are such. "*" are
-                all.
+            typed: Columns to be read as numbers, dates, times or truth values, where all their texts are such, or else
+                as texts in one form each. "*": all others, too, of which what is none of these stays as it is written.
             ids: Columns of ids, written in one form each; those that mean "no id" become null.
 
         Names match whatever their case; those that do not exist are passed over.

@@ -62,7 +62,8 @@ def verify_named(
         _readable(target),
         as_written.opened(con, target, options or LoadOptions(), asked.named) as it,
     ):
-        typed = ("*",) if types else asked.sensitive
+        # Of a sensitive column other spellings of a value are no other value.
+        typed = (*(["*"] if types else []), *asked.sensitive)
         relation = it.view(con, _ROWS, typed)
         # One person is one, however the id is written; an item is what a reader sees.
         roles = {"user_id": asked.user_column, "rating": asked.rating_column, "group_id": asked.group_column}
