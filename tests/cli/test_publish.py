@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from signals import beginning
 from waiting import until
 
 from kgather._cli import main
@@ -37,7 +38,7 @@ def kgather(
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Called]:
     """The same in this process."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess:
         capfd.readouterr()
@@ -148,7 +149,7 @@ def test_target_that_cannot_be(called: Called, sample: Path, tmp_path: Path, tar
 def started(sample: Path, folder: Path, finished: int = 0) -> subprocess.Popen:
     """A publication that is well under way: its working database exists, and so many models and tests are finished."""
     process = subprocess.Popen(
-        [*KGATHER, "publish", str(sample), "--k", "5", "--out", str(folder / "release")],
+        [*KGATHER[:2], beginning() + KGATHER[2], "publish", str(sample), "--k", "5", "--out", str(folder / "release")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

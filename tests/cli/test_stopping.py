@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from signals import beginning
 from waiting import until
 
 from kgather._cli import stopping
@@ -26,15 +27,6 @@ at_length = pytest.mark.skipif(
 )
 _START = 1.0  # seconds in which Python itself may still be starting, on a busy machine
 _HANGS = 20  # seconds: no bound of what is tested, but machines are not that busy
-
-
-def beginning(ignored: Sequence[int]) -> str:
-    """Python that ignores some signals and heeds the others, also where the tests themselves run in the background."""
-    lines = ["import signal"]
-    for number in map(int, stopping.SIGNALS):
-        heeded = "signal.default_int_handler" if number == signal.SIGINT else "signal.SIG_DFL"
-        lines.append(f"signal.signal({number}, {'signal.SIG_IGN' if number in ignored else heeded})")
-    return "; ".join(lines) + "\n"
 
 
 @dataclass
@@ -167,7 +159,8 @@ def test_stopped_at_work(run: Callable[..., Run], sample: Path) -> None:
     until(each.under_way)
     each.stop(signal.SIGTERM, signal.SIGINT, signal.SIGTERM)  # those that come later change nothing
     assert each.process.communicate()[1] == NOTHING
-    assert each.process.returncode == 128 + signal.SIGTERM
+    # Of signals that wait at the same time the system may deliver any first.
+    assert each.process.returncode - 128 in (signal.SIGTERM, signal.SIGINT)
     assert each.left_behind() == []
 
 

@@ -40,7 +40,7 @@ def _breaking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         assert each is not None
         for command in each.registered_commands:
             monkeypatch.setattr(command, "callback", broken)
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     hook = sys.excepthook
     yield
     for number, handler in before.items():

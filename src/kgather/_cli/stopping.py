@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from kgather import _stopping as run
 from kgather._errors import StoppedError
@@ -74,6 +74,7 @@ class _Now:
     watch: _Watch | None = None
     hooked = False
     drawn = False
+    over: ClassVar[set[signal.Signals]] = set()  # ignored as a command is over, not since it began
 
 
 def begin() -> None:
@@ -88,7 +89,8 @@ def begin() -> None:
         run.forget_written()
         _Now.watch = _Watch()
     for number in SIGNALS:
-        if number not in _KEPT_IF_IGNORED or signal.getsignal(number) is not signal.SIG_IGN:
+        ignored = signal.getsignal(number) is signal.SIG_IGN and number not in _Now.over
+        if number not in _KEPT_IF_IGNORED or not ignored:
             signal.signal(number, _leave if own else _hear)
 
 
@@ -97,6 +99,11 @@ def end() -> None:
     if _Now.watch is not None:
         watch, _Now.watch = _Now.watch, None
         watch.end()
+        # Python takes its handlers away while it ends, and a signal would then kill what is done. It leaves these.
+        for number in SIGNALS:
+            if signal.getsignal(number) is _hear:
+                signal.signal(number, signal.SIG_IGN)
+                _Now.over.add(number)
 
 
 def drawing(drawn: bool) -> None:
