@@ -22,9 +22,6 @@ KGATHER = [sys.executable, "-c", "from kgather._cli import main; main()"]
 NOTHING = "kgather: interrupted, nothing was written.\n"
 
 MOMENTS = 14
-at_length = pytest.mark.skipif(
-    "KGATHER_ALL_MOMENTS" not in os.environ, reason="it takes ten minutes: set KGATHER_ALL_MOMENTS to run it"
-)
 _START = 1.0  # seconds in which Python itself may still be starting, on a busy machine
 _HANGS = 20  # seconds: no bound of what is tested, but machines are not that busy
 
@@ -172,7 +169,6 @@ def test_a_publication_at_all_moments(run: Callable[..., Run], many: Path) -> No
     stopped_at_all_moments(start, seconds_of(start()))
 
 
-@at_length
 @pytest.mark.long
 def test_a_publication_that_compiles_at_all_moments(run: Callable[..., Run], many: Path, tmp_path: Path) -> None:
     numbers = iter(range(100))
@@ -185,7 +181,6 @@ def test_a_publication_that_compiles_at_all_moments(run: Callable[..., Run], man
     stopped_at_all_moments(start, seconds_of(start()), moments=3)
 
 
-@at_length
 @pytest.mark.long
 def test_a_sweep_at_all_moments(run: Callable[..., Run], sample: Path) -> None:
     def start() -> Run:
