@@ -147,7 +147,7 @@ def item_sets(*rows: str) -> list[Row]:
 
 
 def test_items_are_told_apart_as_a_reader_sees_them(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("create table ratings (user_id varchar, item_id varchar collate nocase, rating double)")
+    con.execute("create or replace table ratings (user_id varchar, item_id varchar collate nocase, rating double)")
     con.execute("insert into ratings values ('u1', 'A', 3), ('u2', 'a', 3)")
     assert failures(con, "km_anonymous", k=2, m=1) == [(1, 1, 2)]
     assert failures(con, "k_epsilon_anonymous", k=2, epsilon=1) == [(1, 2)]
