@@ -35,7 +35,7 @@ CHOICES: dict[str, dict] = {
     **{f"level_regularization {strength:g}": {"level_regularization": strength} for strength in (2.0, 30.0)},
     **{f"item_level_regularization {strength:g}": {"item_level_regularization": strength} for strength in (10.0, 30.0)},
     "influence 0": {"influence": 0.0},
-    **{f"rare_items {strength:g}": {"rare_items": strength} for strength in (0.0, 200.0)},
+    **{f"rare_regularization {strength:g}": {"rare_regularization": strength} for strength in (0.0, 200.0)},
     "count_power 0.5, regularization 2": {"count_power": 0.5, "regularization": 2.0},
     "rank 2, regularization 28": {"rank": 2, "regularization": 28.0},
 }

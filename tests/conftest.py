@@ -1,8 +1,11 @@
 """What all tests share."""
 
+import atexit
 import hashlib
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +19,14 @@ from kgather._guard import ledger
 from kgather._publishing.publish import Published
 
 pytest_plugins = ["levels"]
+
+# Keys of noise are kept in the user's folder for state: tests have one of their own, with a key that is always the same.
+_STATE = Path(tempfile.mkdtemp(prefix="kgather-test-state-"))
+atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
+(_STATE / "kgather").mkdir()
+(_STATE / "kgather" / "noise.key").write_text(hashlib.sha256(b"tests").hexdigest(), encoding="ascii")
+(_STATE / "kgather" / "noise.key").chmod(0o600)
+os.environ["XDG_STATE_HOME"] = str(_STATE)
 
 Publish = Callable[..., Published]
 ROOT = Path(__file__).parent.parent

@@ -233,7 +233,13 @@ def steps_yml() -> str:
         ") | as_bool }}"
     )
     models = {
-        "int_kgather__factors": ("Levels and factors of users and items in codes, as the solver learnt them.", False),
+        "int_kgather__noise_key": ("The key of all noise, drawn by the first run and kept by all later ones.", False),
+        "int_kgather__item_noise": ("The noise of each item, a function of the key and the ratings.", False),
+        "int_kgather__factors": (
+            "Levels and factors of users and items in codes, as the solver learnt them, and what is shown of items.",
+            False,
+        ),
+        "int_kgather__drawn_in": ("The mean preference of each group, those farthest from the middle drawn in.", False),
         "int_kgather__gathered": ("The secret map in codes with the random ids that the release uses.", False),
         "int_kgather__added_cells": (
             "Cells added until every set of items that some user rated is shown by enough groups.",

@@ -58,7 +58,7 @@ def test_users_solve_their_ridge_regressions(power: float) -> None:
 def test_items_solve_their_ridge_regressions_of_winsorized_ratings(influence: float) -> None:
     users, items, ratings = made_up(60, 40, 0.3, 0)
     options = {
-        "rank": 3, "holdout": 0.0, "regularization": 0.3, "rare_items": 4.0, "item_level_regularization": 2.5,
+        "rank": 3, "holdout": 0.0, "regularization": 0.3, "rare_regularization": 4.0, "item_level_regularization": 2.5,
         "influence": influence, "median": False,
     }  # fmt: skip
     before, after = (learn(matrix_of((users, items, ratings), 60, 40), sweeps=sweeps, **options) for sweeps in (2, 3))
@@ -282,7 +282,7 @@ def test_progress_is_told() -> None:
         ({"regularization": 0}, "regularization must be more than 0, not 0"),
         ({"regularization": "much"}, "regularization must be a finite number, not 'much'"),
         ({"count_power": 2}, "count_power must be at least 0 and at most 1, not 2"),
-        ({"rare_items": -1}, "rare_items must be at least 0, not -1"),
+        ({"rare_regularization": -1}, "rare_regularization must be at least 0, not -1"),
         ({"few_raters": -1}, "few_raters must be at least 0, not -1"),
         ({"item_level_regularization": -1}, "item_level_regularization must be at least 0"),
         ({"influence": -0.1}, "influence must be at least 0"),

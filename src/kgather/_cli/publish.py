@@ -89,6 +89,14 @@ def command(
             help="Keep the working database, with the SECRET map from user to group, as DIR/work.duckdb.",
         ),
     ] = None,
+    noise_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--noise-key",
+            metavar="FILE",
+            help="The SECRET key of the noise in items, made if missing (default: in your state folder).",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read the input, say what was read, and write nothing.")
     ] = False,
@@ -123,6 +131,7 @@ def command(
             other_sizes=other_sizes(_sizes(sweep)),
             force=force,
             keep_work=keep_work,
+            noise_key=noise_key,
             report=progress.report,
             warn=warn,
         )

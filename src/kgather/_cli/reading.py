@@ -40,6 +40,9 @@ _OPTIONS: dict[str, tuple[type, tuple[str, ...], str | None, str]] = {
     ),
     "words": (str, ("--map",), "WORD=N,...", "What words in the ratings stand for, as like=1,dislike=0."),
     "no_rating": (bool, ("--no-rating",), None, "There are users and items only: every row counts as 1."),
+    "items": (
+        str, ("--items",), "FILE|TABLE", "The catalogue: all items, rated or not, one a line or a row."
+    ),
     "user_column": (str, ("--user-column",), "NAME", "Or its place, from 1."),
     "item_column": (str, ("--item-column",), "NAME", "Likewise."),
     "rating_column": (str, ("--rating-column",), "NAME", "Likewise."),

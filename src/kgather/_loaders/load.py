@@ -19,6 +19,7 @@ from kgather._loaders import (
     values,
     wide,
 )
+from kgather._loaders.catalogue import load_catalogue
 from kgather._loaders.columns import RolesUnknownError
 from kgather._loaders.lines import LineReader, sample_lines
 from kgather._loaders.options import LoadOptions
@@ -63,7 +64,7 @@ def load(
         message = "no input was named. Give at least one file."
         raise InputError(message)
     if options.artifact_columns is not None:
-        return wide.load(con, inputs, options, schema)
+        return _with_catalogue(con, wide.load(con, inputs, options, schema), options, schema)
     found = sources.find_all(inputs)
     for source in found:
         _check_format(source, options)
@@ -89,7 +90,7 @@ def load(
     except BaseException:
         table.discard()
         raise
-    return LoadReport(
+    loaded = LoadReport(
         inputs=reports,
         user_id_type=table.id_types["user"],
         item_id_type=table.id_types["item"],
@@ -97,6 +98,20 @@ def load(
         merged_users=merged["user"],
         merged_items=merged["item"],
     )
+    return _with_catalogue(con, loaded, options, schema)
+
+
+def _with_catalogue(
+    con: duckdb.DuckDBPyConnection, report: LoadReport, options: LoadOptions, schema: str
+) -> LoadReport:
+    """Read the list of all items beside the ratings, where there is one."""
+    if options.items is None:
+        return report
+    found = load_catalogue(con, options.items, report.item_id_type, options, schema)
+    warnings = list(report.warnings)
+    if found.item_id_type != report.item_id_type:
+        warnings.append(f"{found.path}: some items are no integers, so all are kept as text.")
+    return report.model_copy(update={"catalogue": found, "item_id_type": found.item_id_type, "warnings": warnings})
 
 
 def _compared(

@@ -51,6 +51,7 @@ class LoadOptions(BaseModel):
         missing: Texts that stand for "no id", whatever their case.
         words: What texts in the column of ratings stand for, as {"like": 1, "dislike": 0}, whatever their case.
         no_rating: There are no ratings: every row counts as 1.
+        items: A file that lists all items, or `FILE.duckdb:TABLE`: one a line or a row.
         artifact_columns: Names of the columns that are items, in a table of one row a user (upper and lower case
             are the same); ("*",) takes all columns of numbers. None: a table of one row a rating.
 
@@ -74,6 +75,7 @@ class LoadOptions(BaseModel):
     missing: tuple[str, ...] = MISSING
     words: Mapping[str, float] = Field(default_factory=dict)
     no_rating: bool = False
+    items: str | None = None
     artifact_columns: tuple[str, ...] | None = None
 
     @property

@@ -43,6 +43,17 @@ class UserAttributesReport(BaseModel):
     warnings: list[str]
 
 
+class CatalogueReport(BaseModel):
+    """The list of all items: how many, the type of the ids, and how many items of the ratings it does not have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="the input as it was given")
+    items: int
+    item_id_type: IdType
+    unlisted: int
+
+
 class LoadReport(BaseModel):
     """All inputs of one load, in the order given."""
 
@@ -57,6 +68,7 @@ class LoadReport(BaseModel):
     artifact_columns: tuple[str, ...] = Field(default=(), description="of an artifact table: its items")
     users_without_artifacts: int = Field(default=0, description="of an artifact table: users with blanks only")
     user_attributes: UserAttributesReport | None = Field(default=None, description="of an artifact table")
+    catalogue: CatalogueReport | None = Field(default=None, description="the list of all items")
 
     @property
     def rows(self) -> int:

@@ -30,6 +30,7 @@ def inputs(loaded: LoadReport, sources: Sequence[Source]) -> dict[str, Any]:
         "files": listed[:_MOST_FILES],
         **({"further_files": further} if more else {}),
         "merged": {"users": loaded.merged_users, "items": loaded.merged_items},
+        **({} if loaded.catalogue is None else {"catalogue": {"items": loaded.catalogue.items}}),
         **(
             {}
             if attributes is None

@@ -25,6 +25,8 @@ SHAPING = frozenset(
         "ratings",
         "item_id_type",
         "user_attributes",
+        "items",
+        "rare_items",
         "method",
         "solver",
         "homogenize",

@@ -18,13 +18,15 @@ from kgather._loaders.fetched import fetched
 from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
 from kgather._publishing.early import refuse_early, seen_early
+from kgather._publishing.kept_key import kept_key, put_key
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.publication import PublishSettings
 from kgather._verify import promised_size, verify_release
 
 LOADED = "kgather_loaded"
 LOADED_ATTRIBUTES = "kgather_loaded_attributes"
-_FITTED = ("artifacts", "cells", "items_confirmed")  # settings that the input may change
+LOADED_ITEMS = "kgather_loaded_items"
+_FITTED = ("artifacts", "cells", "items_confirmed", "items")  # settings that the input may change
 
 Report = Callable[[str, int, int], None]
 Warn = Callable[[str], None]
@@ -67,6 +69,7 @@ def publish(
     other_sizes: OtherSizes | None = None,
     force: bool = False,
     keep_work: Path | None = None,
+    noise_key: Path | None = None,
     verbose: bool = False,
     report: Report = lambda *_: None,
     warn: Warn = lambda _: None,
@@ -76,7 +79,8 @@ def publish(
     With `user_attributes`, as with a wide table, the setting of that name is `LOADED_ATTRIBUTES`.
     With `other_sizes` the report also says what these sizes of group would cost and give away.
     `report` hears (step, done, total), `warn` what the user should know. With `keep_work` the working database,
-    which holds the secret map, stays in that folder, readable by its owner only.
+    which holds the secret map, stays in that folder, readable by its owner only. `noise_key`: the file with the key of
+    the noise, made if there is none; None: in the user's folder for state.
 
     A run that was killed is taken up by the next one of the same input, settings and version: what it had finished is
     not done again.
@@ -91,6 +95,7 @@ def publish(
     if keep_work is not None:
         keep_work = keep_work.resolve()
         _check_keep_work(keep_work, target, force=force)
+    key = kept_key(noise_key, warn)
     for warning in _warnings(settings):
         warn(warning)
     umask = os.umask(0o077)
@@ -107,7 +112,7 @@ def publish(
             from kgather._steps import compiling
 
             with compiling.ahead(wanted=settings.refines):
-                _build(workspace, settings, loaded, verbose=verbose, report=report)
+                _build(workspace, settings, loaded, key, verbose=verbose, report=report)
                 audit = _audit(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
                 if audit.passed:
                     report("attack", 0, 1)
@@ -224,6 +229,8 @@ def _fingerprint(
     files = [source.path for source in sources.find_all(inputs)]
     if user_attributes is not None:
         files.append(sources.find(user_attributes.source, "users").path)
+    if options.items is not None:
+        files.append(sources.find(options.items, "items").path)
     asked = {
         "inputs": list(inputs),
         "user_attributes": None if user_attributes is None else asdict(user_attributes),
@@ -286,6 +293,8 @@ def _read(
         _check_attributes(settings, known)
         if loaded.artifact_columns and "artifacts" not in settings.model_fields_set:
             settings = _with_artifacts(settings, con, loaded, warnings)
+        if loaded.catalogue is not None:
+            settings = settings.model_copy(update={"items": LOADED_ITEMS})
         if loaded.artifact_columns:  # the items are the names of columns
             settings = settings.model_copy(update={"items_confirmed": True})
         refuse_early(con, settings)
@@ -319,9 +328,18 @@ def _check_attributes(settings: PublishSettings, known: UserAttributesReport | N
 
 
 def _build(
-    workspace: pipeline.Workspace, settings: PublishSettings, loaded: LoadReport, *, verbose: bool, report: Report
+    workspace: pipeline.Workspace,
+    settings: PublishSettings,
+    loaded: LoadReport,
+    key: bytes,
+    *,
+    verbose: bool,
+    report: Report,
 ) -> None:
     workspace.write_profile()
+    if not workspace.journal.finished():
+        with workspace.connected() as con:
+            put_key(con, key)
     variables = settings.model_dump(mode="json") | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
     if settings.method not in built_in():
         variables["method_facts"] = settings.of_method.facts
@@ -400,10 +418,11 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
-                "noise_sigma", "noise_clip", "min_ratings", "items_confirmed", "repeats", "rating_cap", "rating_log",
+                "noise_sigma", "noise_clip", "min_ratings", "rare_items", "item_noise", "outliers",
+                "items_confirmed", "repeats", "rating_cap", "rating_log",
             },
             mode="json",
-        ) | {"homogenize": settings.form, "generalize": settings.generalization},
+        ) | {"homogenize": settings.form, "generalize": settings.generalization, "min_raters": settings.least_raters},
         counts=counts | {"rejected_by_reason": dict(reasons)},
         scale=scale,
         checks=tuple(Check(*check) for check in checks),

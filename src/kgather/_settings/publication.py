@@ -103,6 +103,15 @@ class PublishSettings(BaseModel):
         le=1,
         allow_inf_nan=False,
     )
+    items: str | None = setting(
+        None,
+        "The model that lists all items.",
+        docs="The catalogue: the model that lists all items that a release may show, rated or not, one row an item. "
+        "Ratings of other items are rejected. Without it the items are those that somebody rated, and that an item is "
+        "there says that somebody rated it.",
+        section=INPUT,
+        own_name=False,
+    )
     items_confirmed: bool = setting(
         False,
         "The items are no people, though they look like it.",
@@ -333,6 +342,50 @@ class PublishSettings(BaseModel):
         ge=0,
         allow_inf_nan=False,
     )
+    min_raters: Annotated[int, Field(ge=1)] | None = setting(
+        None,
+        "Items that fewer users rated have no vector of their own.",
+        docs="Items that fewer users rated take no part in learning, and share one vector. From this number to twice "
+        "as many raters, an item moves from the shared vector to its own. See [why-predicted.md](why-predicted.md).",
+        section=RELEASE,
+        shown_default="k",
+        option="--min-raters",
+        metavar="N",
+    )
+    rare_items: Literal["prior", "drop"] = setting(
+        "prior",
+        "What becomes of items with fewer raters than min_raters.",
+        docs="What becomes of items with fewer raters than `min_raters`: `prior` (they share one vector) or `drop` "
+        "(they are left out, by counts with stored Laplace noise of scale 2).",
+        section=RELEASE,
+        option="--rare-items",
+        own_name=False,
+    )
+    item_noise: float = setting(
+        2,
+        "Noise in the items' vectors, in what one rating can move.",
+        docs="Standard deviation of the noise in the items' vectors, in reaches: a reach is what one rating can move "
+        "an item's level by, the less the more users rated it. The noise is drawn once for a data set by a key that is "
+        "kept, and is the same for every seed, k and form.",
+        section=RELEASE,
+        option="--item-noise",
+        metavar="REACHES",
+        ge=0,
+        allow_inf_nan=False,
+    )
+    outliers: float = setting(
+        0.98,
+        "Groups farther from the middle than this share of users are drawn in.",
+        docs="What is shown of a group is drawn in to this quantile of the users' distances from the middle; 1: as it "
+        "is. Who is in a group that looks like no other is found by a few ratings.",
+        section=RELEASE,
+        option="--outliers",
+        metavar="SHARE",
+        own_name=False,
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+    )
     single_rater: Literal["pad", "drop", "keep"] = setting(
         "pad",
         "With pure, a cell with one rater.",
@@ -445,6 +498,11 @@ class PublishSettings(BaseModel):
     def cells_kind(self) -> str:
         """What cells says, without its number."""
         return re.split(r"[^a-z_]", self.cells)[0]
+
+    @property
+    def least_raters(self) -> int:
+        """What `min_raters` stands for, where it is not said."""
+        return self.k if self.min_raters is None else self.min_raters
 
     @property
     def changes_ratings(self) -> bool:

@@ -79,6 +79,12 @@ def _rules() -> Iterator[Rule]:
         "solver none learns nothing to homogenize with: set homogenize to microaggregated, or to pure with "
         "single_rater drop or keep.",
     )
+    yield Rule(
+        "rare_items == 'drop' and not of_form.needs_solver",
+        "rare_items drop goes with homogenize "
+        + _or([form.name for form in forms().values() if form.needs_solver])
+        + ", which show predictions of items.",
+    )
     yield Rule("solver == 'none' and fill == 'prediction'", "fill prediction needs a solver: als or funk.")
     yield Rule(
         "solver == 'none' and metric != 'filled' and of_method.gathers_on == 'vectors' and of_method.anonymous",

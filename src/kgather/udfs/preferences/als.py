@@ -145,7 +145,7 @@ class _Work:
         self.tag = tag_of(rank)
         factor_penalty = options.regularization * deviation
         self.item_penalty = (
-            options.item_level_regularization, factor_penalty, options.count_power, options.rare_items,
+            options.item_level_regularization, factor_penalty, options.count_power, options.rare_regularization,
         )  # fmt: skip
         self.influence = options.influence * deviation
         # factors are in roots of the ratings' unit: for this long a user, the bound is the same in any unit

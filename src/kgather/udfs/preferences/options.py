@@ -14,7 +14,7 @@ class AlsOptions:
 
     sweeps: at most that many (each solves all items, then all users). regularization: weight of the squared
     factors, in standard deviations of the ratings, times (number of ratings of the user or item) **
-    `count_power`. rare_items: of an item with n ratings, that is multiplied by 1 + rare_items / n.
+    `count_power`. rare_regularization: of an item with n ratings, that is multiplied by 1 + rare_regularization / n.
     level_regularization, item_level_regularization: ratings at level zero (at the mean of all ratings) added
     to each user (item). few_raters: where items have n ratings on average, regularization and level_regularization
     of all users are multiplied by 1 + few_raters / n. influence: no rating moves what is predicted of its item by
@@ -31,7 +31,7 @@ class AlsOptions:
     sweeps: int = 20
     regularization: float = 11.5
     count_power: float = 0.0
-    rare_items: float = 30.0
+    rare_regularization: float = 30.0
     few_raters: float = 16.0
     level_regularization: float = 8.5
     item_level_regularization: float = 1.0
@@ -46,7 +46,7 @@ class AlsOptions:
         whole("sweeps", self.sweeps, 1)
         real("regularization", self.regularization, 0, above=True)
         real("count_power", self.count_power, 0, 1)
-        real("rare_items", self.rare_items, 0)
+        real("rare_regularization", self.rare_regularization, 0)
         real("few_raters", self.few_raters, 0)
         real("level_regularization", self.level_regularization, 0)
         real("item_level_regularization", self.item_level_regularization, 0)
@@ -61,7 +61,7 @@ class AlsOptions:
 FOR_FIT: Mapping[str, Any] = {
     "regularization": 1.0,
     "count_power": 0.5,
-    "rare_items": 0.0,
+    "rare_regularization": 0.0,
     "few_raters": 0.0,
     "level_regularization": 0.5,
     "item_level_regularization": 0.5,

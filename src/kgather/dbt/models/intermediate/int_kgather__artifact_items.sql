@@ -5,7 +5,13 @@ select
   row_number() over (order by raters desc, item_id) as position,
   item_id,
   item_code
-from {{ kgather.most_rated(artifacts, "item_id, item_code, raters") }}
+from (
+  select item_id, item_code, raters
+  from {{ ref("int_kgather__items") }}
+  where raters > 0
+  order by raters desc, item_id
+  limit {{ artifacts }}
+)
 {%- else -%}
 with asked as (
   {% for artifact in artifacts -%}
@@ -18,7 +24,7 @@ select
   asked.position,
   -- An artifact that nobody rated is a slip of the pen, not a column of blanks.
   if(
-    items.item_id is null,
+    coalesce(items.raters, 0) = 0,
     error('kgather refuses the input: nobody rated the artifact ' || asked.item || '. Take it from the var artifacts.'),
     items.item_id
   ) as item_id,

@@ -1,4 +1,3 @@
-{% set top_items = kgather.top_items() | trim -%}
 {% set best_items = kgather.best_items() | trim -%}
 {% set popular_items = kgather.popular_items() | trim -%}
 {#- Noise is drawn, and the best are chosen, once. -#}
@@ -15,11 +14,11 @@ from kg_best('{{ ref("int_kgather__group_vectors") }}', '{{ ref("int_kgather__it
 -- By counts of raters with noise, by which no single rating says much of what a group shows.
 select group_id, item_id
 from kg_popular(
-  '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}', '{{ ref("int_kgather__items") }}',
+  '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}', '{{ ref("int_kgather__shown_items") }}',
   {{ popular_items }}, {{ kgather.setting("popular_noise") }}
 )
 {%- else -%}
 select groups.group_id, items.item_id
 from (select distinct group_id from {{ ref("int_kgather__groups") }}) as groups
-cross join {% if top_items %}{{ kgather.most_rated(top_items) }}{% else %}{{ ref("int_kgather__items") }}{% endif %} as items
+cross join {{ ref("int_kgather__shown_items") }} as items
 {%- endif %}

@@ -1,5 +1,4 @@
 {{ config(materialized="view", enabled=kgather.homogenize() == "noise") }}
-{% set top_items = kgather.top_items() | trim -%}
 -- Users x items with something in every cell, or the rated ones alone.
 {% if kgather.setting("cells") == "rated" -%}
 select user_id, item_id, rating
@@ -20,7 +19,7 @@ select
     {%- endif %}
   ) as rating
 from {{ ref("int_kgather__users") }} as users
-cross join {% if top_items %}{{ kgather.most_rated(top_items) }}{% else %}{{ ref("int_kgather__items") }}{% endif %} as items
+cross join {{ ref("int_kgather__shown_items") }} as items
 left join {{ ref("stg_kgather__ratings") }} as ratings
   on ratings.user_id = users.user_id and ratings.item_id = items.item_id
 {% if kgather.setting("fill") == "prediction" -%}

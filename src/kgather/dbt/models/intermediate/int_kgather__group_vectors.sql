@@ -1,3 +1,6 @@
--- The mean preference of each group, from which every prediction of the group follows.
-select *
-from kg_group_vectors('{{ ref("int_kgather__preferences") }}', '{{ ref("int_kgather__groups") }}')
+-- What is shown of each group, from which every prediction of the group follows.
+select
+  group_id,
+  {{ kgather.rounded_vector("level", "factor") }}
+from {{ ref("int_kgather__drawn_in") }}
+cross join {{ kgather.vector_decimals() }}

@@ -1,10 +1,8 @@
-{{ config(materialized="view") }}
--- The other half of the predictions: level and factor of each item.
+-- What is shown of each item, the other half of the predictions.
 select
   items.item_id,
-  factors.level,
-  factors.factor,
-  items.raters
+  {{ kgather.rounded_vector("factors.level", "factors.factor") }}
 from {{ ref("int_kgather__factors") }} as factors
 join {{ ref("int_kgather__items") }} as items on factors.code = items.item_code
-where factors.side = 'item'
+cross join {{ kgather.vector_decimals() }}
+where factors.side = 'shown'

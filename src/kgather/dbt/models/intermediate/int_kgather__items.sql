@@ -1,7 +1,26 @@
--- The items with the dense codes that the kernels know them by, and how many users rated each.
+{% set catalogue = ref("stg_kgather__items") -%}
+-- The items with the dense codes that the kernels know them by, and how many users rated each: those of the catalogue,
+-- or without one those that somebody rated.
+with rated as (
+  select
+    item_id,
+    count(*) as raters,
+    -- In millionths, so that the sum is the same in any order.
+    sum(cast(round(rating * 1000000) as hugeint)) as rating_sum
+  from {{ ref("stg_kgather__ratings") }}
+  group by item_id
+)
+
 select
   cast(row_number() over (order by item_id) - 1 as integer) as item_code,
   item_id,
-  count(*) as raters
-from {{ ref("stg_kgather__ratings") }}
-group by item_id
+  {% if kgather.setting("items") -%}
+  coalesce(rated.raters, 0) as raters,
+  coalesce(rated.rating_sum, 0) as rating_sum
+from {{ catalogue }}
+left join rated using (item_id)
+{%- else -%}
+  raters,
+  rating_sum
+from rated
+{%- endif %}

@@ -1,5 +1,13 @@
-{{ config(materialized="view", enabled=kgather.adds_cells()) }}
+{{ config(materialized="view") }}
 {% set top_items = kgather.top_items() | trim -%}
--- The items that the release may show.
-select item_id, item_code
-from {% if top_items %}{{ kgather.most_rated(top_items, "item_id, item_code") }}{% else %}{{ ref("int_kgather__items") }}{% endif %}
+-- The items that the release may show. Which they are hangs on counts with stored noise, not on any one person.
+select items.item_id, items.item_code
+from {{ ref("int_kgather__items") }} as items
+{% if kgather.setting("rare_items") == "drop" -%}
+semi join {{ ref("int_kgather__item_factors") }} as factors on factors.item_id = items.item_id
+{% endif -%}
+{% if top_items -%}
+join {{ ref("int_kgather__item_noise") }} as noise on noise.item_code = items.item_code
+order by items.raters + noise.raters desc, items.item_id
+limit {{ top_items }}
+{%- endif %}

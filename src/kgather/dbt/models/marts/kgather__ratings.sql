@@ -2,6 +2,7 @@
 {{ config(materialized="view" if low_rank else "table", enabled=kgather.has_cells()) }}
 {% set form = kgather.homogenize() -%}
 {% set scale_relation = ref("int_kgather__scale") -%}  {#- named even while dbt parses, so that it is built before -#}
+{% set digits = run_query("select kg_digits(scale_max - scale_min) from " ~ scale_relation).rows[0][0] if execute and low_rank else 2 -%}
 -- The release: what every member of a group is shown to think of an item.
 with cells as not materialized (
   {% if low_rank -%}
@@ -31,7 +32,11 @@ with cells as not materialized (
   select
     cast(group_id as bigint) as group_id,
     cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,
+    {% if kgather.form_facts(form).needs_solver -%}
+    cast(round(rating, {{ kgather.shown_digits() if not low_rank else digits }}) as double) as rating
+    {%- else -%}
     cast(rating as double) as rating
+    {%- endif %}
   from cells
   {% if not low_rank -%}
   where {{ slice }}

@@ -42,6 +42,9 @@ select
       and not ({{ kgather.is_empty_id(input, column.user, "user_id") if execute }})
       and not ({{ kgather.is_empty_id(input, column.item, "item_id") if execute }})
       and isfinite(rating)
+      {% if kgather.setting("items") -%}
+      and item_id in (from {{ ref("stg_kgather__items") }})
+      {% endif -%}
       {% if kgather.setting("not_rated") is not none -%}
       and rating <> {{ kgather.setting("not_rated") }}
       {% endif -%}
@@ -58,6 +61,9 @@ select
     when problem is not null then problem
     when {{ kgather.is_empty_id(input, column.user, "user_id") if execute }} then 'user id is empty'
     when {{ kgather.is_empty_id(input, column.item, "item_id") if execute }} then 'item id is empty'
+    {% if kgather.setting("items") -%}
+    when item_id not in (from {{ ref("stg_kgather__items") }}) then 'item is not in the catalogue'
+    {% endif -%}
     when given_rating is null then 'rating is empty'
     when rating is null then 'rating is not a number'
     when not isfinite(rating) then 'rating is not a finite number'

@@ -52,7 +52,7 @@
 {% macro shown_rated_cells() -%}
   {% set top_items = kgather.top_items() | trim -%}
   {{ ref("int_kgather__rated_cells") }} as cells
-  {% if top_items %}semi join {{ kgather.most_rated(top_items) }} as items on cells.item_id = items.item_id{% endif %}
+  {% if top_items %}semi join {{ ref("int_kgather__shown_items") }} as items on cells.item_id = items.item_id{% endif %}
   {% if kgather.form_facts(kgather.homogenize()).bounded and kgather.setting("single_rater") == "drop" -%}
   where cells.raters > 1
   {%- endif %}

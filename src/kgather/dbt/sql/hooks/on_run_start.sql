@@ -10,6 +10,7 @@
 {#- The text that creates all SQL macros, those first that others call. -#}
 {% macro ddl() %}
   {{ kgather.ddl__kg_cell() }}
+  {{ kgather.ddl__kg_digits() }}
   {{ kgather.ddl__kg_pure() }}
   {{ kgather.ddl__kg_homogenize() }}
   {{ kgather.ddl__kg_group_vectors() }}

@@ -10,6 +10,7 @@
     'rating_log': false,
     'min_ratings': 1,
     'max_rejected_share': 0.01,
+    'items': none,
     'items_confirmed': false,
     'user_attributes': none,
     'personal_columns': [],
@@ -37,6 +38,10 @@
     'homogenize': 'auto',
     'cells': 'all',
     'popular_noise': 1,
+    'min_raters': none,
+    'rare_items': 'prior',
+    'item_noise': 2,
+    'outliers': 0.98,
     'single_rater': 'pad',
     'max_cells': 50000000,
     'diversity_b': 1,
@@ -75,6 +80,8 @@
     'sensitive_c',
     'homogenize',
     'popular_noise',
+    'min_raters',
+    'item_noise',
     'single_rater',
     'diversity_b',
     'diversity_l',
@@ -158,6 +165,10 @@
   {% set value = kgather.setting('max_rejected_share') %}
   {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0 and value <= 1) %}
     {% do problems.append('max_rejected_share is a number from 0 to 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('items') %}
+  {% if value is not none and not (value is string or value is none) %}
+    {% do problems.append('items is a text, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('items_confirmed') %}
   {% if value is not none and not value is boolean %}
@@ -268,6 +279,22 @@
   {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
     {% do problems.append('popular_noise is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
+  {% set value = kgather.setting('min_raters') %}
+  {% if value is not none and not ((value is integer and value is not boolean and value >= 1) or value is none) %}
+    {% do problems.append('min_raters is a whole number of at least 1, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('rare_items') %}
+  {% if value is not none and not (value is string and value in ['prior', 'drop']) %}
+    {% do problems.append('rare_items is one of prior, drop, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('item_noise') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
+    {% do problems.append('item_noise is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('outliers') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value > 0 and value <= 1) %}
+    {% do problems.append('outliers is a number above 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
   {% set value = kgather.setting('single_rater') %}
   {% if value is not none and not (value is string and value in ['pad', 'drop', 'keep']) %}
     {% do problems.append('single_rater is one of pad, drop, keep, not ' ~ tojson(value) ~ '.') %}
@@ -346,6 +373,7 @@
   {% set scale = kgather.setting('scale') %}
   {% set repeats = kgather.setting('repeats') %}
   {% set rating_log = kgather.setting('rating_log') %}
+  {% set items = kgather.setting('items') %}
   {% set user_attributes = kgather.setting('user_attributes') %}
   {% set personal_columns = kgather.setting('personal_columns') %}
   {% set level_column = kgather.setting('level_column') %}
@@ -363,6 +391,7 @@
   {% set sensitive_c = kgather.setting('sensitive_c') %}
   {% set homogenize = kgather.setting('homogenize') %}
   {% set cells = kgather.setting('cells') %}
+  {% set rare_items = kgather.setting('rare_items') %}
   {% set single_rater = kgather.setting('single_rater') %}
   {% set diversity_l = kgather.setting('diversity_l') %}
   {% set generalize = kgather.setting('generalize') %}
@@ -417,6 +446,9 @@
   {% endif %}
   {% if solver == 'none' and (of_form.needs_solver or (form == 'pure' and single_rater == 'pad')) %}
     {% do problems.append('solver none learns nothing to homogenize with: set homogenize to microaggregated, or to pure with single_rater drop or keep.') %}
+  {% endif %}
+  {% if rare_items == 'drop' and not of_form.needs_solver %}
+    {% do problems.append('rare_items drop goes with homogenize predicted or padded, which show predictions of items.') %}
   {% endif %}
   {% if solver == 'none' and fill == 'prediction' %}
     {% do problems.append('fill prediction needs a solver: als or funk.') %}

@@ -1,0 +1,11 @@
+def model(dbt, session):
+    """The mean preference of each group, those farthest from the middle drawn in: (group_id, level, factor)."""
+    dbt.config(materialized="table")
+
+    from kgather._steps.group_vectors import shown_vectors
+
+    return shown_vectors(
+        dbt.ref("int_kgather__group_means"),
+        dbt.ref("int_kgather__factors"),
+        settings=dbt.config.meta_get("settings"),
+    )

@@ -1,0 +1,21 @@
+{#- How many decimals the release shows: a number for the whole release, which hangs on the scale alone. -#}
+
+{#- The decimals of a shown rating, as a subquery. -#}
+{% macro shown_digits() -%}
+  (select kg_digits(scale_max - scale_min) from {{ ref("int_kgather__scale") }})
+{%- endmacro %}
+
+{#-
+The columns level and factor of a vector, rounded to one decimal more than ratings have, as several of them are added;
+to be selected beside `vector_decimals`.
+-#}
+{% macro rounded_vector(level, factor) -%}
+  cast(round(cast({{ level }} as double), decimals.shown) as float) as level,
+  cast(
+    list_transform({{ factor }}, lambda coordinate: round(cast(coordinate as double), decimals.shown)) as float[]
+  ) as factor
+{%- endmacro %}
+
+{% macro vector_decimals() -%}
+  (select {{ kgather.shown_digits() }} + 1 as shown) as decimals
+{%- endmacro %}

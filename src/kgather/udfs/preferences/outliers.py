@@ -1,0 +1,37 @@
+"""Groups far from the middle, drawn in: who is in a group that looks like no other is found by a few ratings."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgather.udfs._shared.options import real, whole
+
+
+def drawn_in(
+    users: NDArray[np.float32], groups: NDArray[np.float32], *, share: float, smooth: int
+) -> tuple[NDArray[np.float64], float]:
+    """By how much the vector of each group is drawn to the middle, and how far the farthest may be.
+
+    users float32[n, d], groups float32[g, d]: vectors whose Euclidean distance says how unlike they are; the middle is
+    the users' mean. share, 0 < share <= 1: the quantile of the users' distances from the middle up to which groups
+    stay; 1 leaves all as they are. smooth: the quantile is the mean of that many distances, in order, around it: with
+    one alone, the farthest groups would show the distance of one person.
+
+    Returns float64[g], 0..1: what is left of a group's distance, and the largest distance that is left (infinite where
+    share is 1). Groups do not change; only what is shown of them does. O(n (d + log n)). Raises InputError for a share
+    out of its range.
+    """
+    share = real("outliers", share, 0, 1, above=True)
+    around = whole("smooth", smooth, 1)
+    if share == 1.0:
+        return np.ones(len(groups)), np.inf
+    middle = users.mean(axis=0, dtype=np.float64)
+    distances = np.sort(_lengths(users - middle))
+    n, place = len(distances), share * (len(distances) - 1)
+    first = int(np.clip(round(place - (around - 1) / 2), 0, max(n - around, 0)))
+    radius = float(distances[first : first + around].mean())
+    lengths = _lengths(groups - middle)
+    return np.minimum(1.0, radius / np.maximum(lengths, 1e-300)), radius
+
+
+def _lengths(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
