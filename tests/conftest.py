@@ -20,7 +20,7 @@ from kgather._publishing.publish import Published
 
 pytest_plugins = ["levels"]
 
-# Keys of noise are kept in the user's folder for state: tests have one of their own, with a key that is always the same.
+# Keys of noise are kept in the user's folder for state: tests have one of their own, with a key that is ever the same.
 _STATE = Path(tempfile.mkdtemp(prefix="kgather-test-state-"))
 atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
 (_STATE / "kgather").mkdir()

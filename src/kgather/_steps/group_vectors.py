@@ -11,9 +11,7 @@ from kgather._settings.project import read
 from kgather._steps.relations import BATCH_ROWS
 from kgather.udfs._shared.arrow_columns import lists
 from kgather.udfs.preferences import model
-from kgather.udfs.preferences.metric import comparison_vectors
-from kgather.udfs.preferences.model import Preferences
-from kgather.udfs.preferences.outliers import drawn_in
+from kgather.udfs.preferences.outliers import draw_groups_in
 
 _SCHEMA = pa.schema(
     [
@@ -40,12 +38,6 @@ def shown_vectors(
     learnt = model.from_table(factors.to_arrow_reader(BATCH_ROWS))
     level = means["level"].to_numpy()
     factor = np.stack(means["factor"].to_numpy())
-    groups = Preferences(level, factor.astype(np.float32), learnt.item_level, learnt.item_factors)
-    left, _ = drawn_in(
-        comparison_vectors(learnt), comparison_vectors(groups), share=asked.outliers, smooth=max(asked.k, 1)
-    )
-    middle = learnt.user_level.mean(dtype=np.float64), learnt.user_factors.mean(axis=0, dtype=np.float64)
-    level = middle[0] + left * (level - middle[0])
-    factor = middle[1] + left[:, None] * (factor - middle[1])
+    level, factor = draw_groups_in(learnt, level, factor, share=asked.outliers, smooth=asked.k)
     columns = [means["group_id"], pa.array(level.astype(np.float32)), lists(factor.astype(np.float32))]
     return pa.Table.from_arrays(columns, schema=_SCHEMA)

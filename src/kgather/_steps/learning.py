@@ -62,10 +62,5 @@ def learn_preferences(
     shown = replace(learnt, item_level=level.astype(np.float32), item_factors=factors.astype(np.float32))
     kept = np.ones(n_items, dtype=bool)
     if asked.rare_items == "drop":
-        # By a count with noise: whether an item is there must not hang on one person.
-        kept = side.raters + noise.raters * RARE_NOISE >= asked.least_raters
+        kept = side.kept(noise, asked.least_raters)
     return pa.concat_tables([model.to_table(learnt), model.shown_items(shown, kept)])
-
-
-RARE_NOISE = 2.0
-"""The scale of the Laplace noise, in raters, in the counts by which rare items are left out."""

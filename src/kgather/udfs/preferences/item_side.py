@@ -24,6 +24,9 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 LARGEST_REACH = 0.064
 """No rating reaches farther than so many standard deviations of all ratings; the solver's `influence` sees to that."""
 
+RARE_NOISE = 2.0
+"""The scale of the Laplace noise, in raters, in the counts by which rare items are left out."""
+
 _SPACINGS = 5.0  # standard deviations: two of the gaps between n sorted ratings near their median, times n
 
 
@@ -61,6 +64,12 @@ class ItemSide:
         level = self.level + (1.0 - self.own) * shared + size * self.reach * noise.level
         in_factors = size * self.reach / np.sqrt(max(self.unit, 1e-12) * rank)
         return level, self.factors + in_factors[:, None] * noise.factors[:, :rank]
+
+    def kept(self, noise: ItemNoise, least: int) -> NDArray[np.bool_]:
+        """Which items, bool[m], are shown where rare ones are left out: by counts of raters with noise, so that whether
+        an item is there does not hang on one person.
+        """
+        return self.raters + RARE_NOISE * noise.raters >= least
 
 
 def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tuple[Preferences, ItemSide]:

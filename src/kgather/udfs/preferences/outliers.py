@@ -4,6 +4,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgather.udfs._shared.options import real, whole
+from kgather.udfs.preferences.metric import comparison_vectors
+from kgather.udfs.preferences.model import Preferences
+
+
+def draw_groups_in(
+    learnt: Preferences, level: NDArray[np.floating], factors: NDArray[np.floating], *, share: float, smooth: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean vectors of groups, level float[g] and factors float[g, r], the farthest drawn to the middle of all users.
+
+    How far a group is is measured in what is predicted, as that is what a release shows. share, smooth: as in
+    `drawn_in`. Returns float64[g] and float64[g, r].
+    """
+    groups = Preferences(
+        level.astype(np.float32), factors.astype(np.float32), learnt.item_level, learnt.item_factors
+    )
+    left, _ = drawn_in(comparison_vectors(learnt), comparison_vectors(groups), share=share, smooth=smooth)
+    middle = learnt.user_level.mean(dtype=np.float64), learnt.user_factors.mean(axis=0, dtype=np.float64)
+    return middle[0] + left * (level - middle[0]), middle[1] + left[:, None] * (factors - middle[1])
 
 
 def drawn_in(
