@@ -65,7 +65,7 @@ def _read(file: Path) -> bytes:
         msg = f"{file} holds no key of noise: {2 * _BYTES} hexadecimal digits. Give another {OPTION}."
         raise InputError(msg)
     if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:
-        msg = f"{file} can be read by others, and the key is secret. Make it its owner's alone: chmod 600 {file}"
+        msg = f"{file} can be read by others, and the key is secret. Make it its owner's alone (chmod 600)."
         raise InputError(msg)
     return key
 

@@ -124,6 +124,63 @@ checks as (
       where user_id in (select cast(group_id as varchar) from {{ groups }})
     )
 
+  {% if kgather.form_facts(kgather.homogenize()).needs_solver -%}
+  union all
+  select
+    26,
+    'items with fewer than {{ kgather.least_raters() }} raters that have a vector of their own',
+    0,
+    'exactly',
+    (
+      -- Before noise, as with it every item differs: all of them have the same vector.
+      select greatest(count(distinct (factors.level, factors.factor)) - 1, 0)
+      from {{ ref("int_kgather__factors") }} as factors
+      join {{ ref("int_kgather__items") }} as items on factors.code = items.item_code
+      where factors.side = 'item' and items.raters < {{ kgather.least_raters() }}
+    )
+
+  union all
+  select
+    27,
+    'items of the release without noise in their vectors',
+    {{ "null" if kgather.setting("item_noise") == 0 else 0 }},
+    'exactly',
+    (
+      select count(*)
+      from {{ ref("int_kgather__factors") }} as shown
+      join {{ ref("int_kgather__factors") }} as learnt on shown.code = learnt.code
+      where shown.side = 'shown' and learnt.side = 'item'
+        and (shown.level = learnt.level or list_has_any(shown.factor, learnt.factor))
+        -- Where all ratings are the same there is nothing to hide.
+        and (select min(rating) < max(rating) from {{ ref("stg_kgather__ratings") }})
+    )
+
+  union all
+  select
+    28,
+    'shown {{ "numbers" if low_rank else "ratings" }} with more decimals than they are worth',
+    0,
+    'exactly',
+    {% if low_rank -%}
+    (
+      select count(*)
+      from (
+        select unnest(list_append(factor, level)) :: double as number from {{ ref("kgather__group_vectors") }}
+        union all
+        select unnest(list_append(factor, level)) :: double from {{ ref("kgather__item_vectors") }}
+      )
+      cross join {{ kgather.vector_decimals() }}
+      where abs(number - round(number, decimals.shown)) > 1e-6 * greatest(abs(number), 1)
+    )
+    {%- else -%}
+    (
+      select count(*)
+      from {{ cells }}
+      where abs(rating - round(rating, {{ kgather.shown_digits() }})) > 1e-9 * greatest(abs(rating), 1)
+    )
+    {%- endif %}
+  {%- endif %}
+
   {% if cells and not low_rank -%}
   union all
   select

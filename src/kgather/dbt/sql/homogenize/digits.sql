@@ -5,6 +5,22 @@
   (select kg_digits(scale_max - scale_min) from {{ ref("int_kgather__scale") }})
 {%- endmacro %}
 
+{#- The end of the scale, min or max, as a number with the decimals of a shown rating that lies on the scale. -#}
+{% macro shown_end(end) -%}
+  (
+    select {{ "ceil" if end == "min" else "floor" }}(scale_{{ end }} * 10.0 ^ digits) / 10.0 ^ digits
+    from (select *, kg_digits(scale_max - scale_min) as digits from {{ ref("int_kgather__scale") }})
+  )
+{%- endmacro %}
+
+{#- A rating as it is shown: with as many decimals as it is worth, on the scale. -#}
+{% macro rounded_rating(rating) -%}
+  round(
+    least(greatest(cast({{ rating }} as double), {{ kgather.shown_end("min") }}), {{ kgather.shown_end("max") }}),
+    {{ kgather.shown_digits() }}
+  )
+{%- endmacro %}
+
 {#-
 The columns level and factor of a vector, rounded to one decimal more than ratings have, as several of them are added;
 to be selected beside `vector_decimals`.

@@ -16,6 +16,11 @@
   {{ return(facts.levels or not facts.anonymous) }}
 {% endmacro %}
 
+{#- The raters from which on an item has something of its own: min_raters, or k where that is not said. -#}
+{% macro least_raters() %}
+  {{ return(kgather.setting('min_raters') if kgather.setting('min_raters') is not none else kgather.setting('k')) }}
+{% endmacro %}
+
 {#- The size of group that everybody is promised: k, or 1 where users choose for themselves or stand alone. -#}
 {% macro least_size() %}
   {{ return(1 if kgather.users_may_stand_alone() else kgather.setting('k')) }}

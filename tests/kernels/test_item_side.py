@@ -1,0 +1,170 @@
+"""What a release shows of items: those with few raters share a vector, and all vectors have noise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgather._errors import InputError
+from kgather.udfs.preferences import item_noise
+from kgather.udfs.preferences.item_side import LARGEST_REACH, learn_apart
+from kgather.udfs.preferences.learning import learn
+from kgather.udfs.ratings.matrix import RatingMatrix
+
+SECRET = b"s" * 32
+
+
+def ratings(n: int = 200, counts: tuple[int, ...] = (150, 120, 60, 21, 20, 19, 15, 11, 10, 9, 3, 1, 1), seed: int = 0):
+    """Users by items with so many raters each."""
+    rng = np.random.default_rng(seed)
+    pairs = sorted((int(u), i) for i, c in enumerate(counts) for u in rng.choice(n, c, replace=False))
+    users, items = (np.array(each) for each in zip(*pairs, strict=True))
+    values = np.clip(np.round(3 + rng.normal(size=len(users)) + (items % 3 - 1) * 0.5), 1, 5)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n))]).astype(np.int64)
+    return RatingMatrix(n, len(counts), indptr, items.astype(np.int32), values.astype(np.float32))
+
+
+def test_items_with_few_raters_share_one_vector_and_take_no_part() -> None:
+    matrix = ratings()
+    learnt, side = learn_apart(matrix, min_raters=10)
+    few = side.raters <= 10  # an item of exactly min_raters has nothing of its own yet
+    assert few.sum() == 5
+    assert len(np.unique(side.level[few])) == 1
+    assert not side.factors[few].any()
+    kept = learn(matrix.with_items(side.raters >= 10))
+    assert np.array_equal(learnt.user_level, kept.user_level)
+    assert np.array_equal(learnt.user_factors, kept.user_factors)
+
+
+def test_from_min_raters_to_twice_as_many_an_item_moves_to_its_own_vector() -> None:
+    matrix = ratings()
+    _, side = learn_apart(matrix, min_raters=10)
+    plain = learn(matrix.with_items(side.raters >= 10))
+    shared = side.level[side.raters == 1][0]
+    expected = {21: 1.0, 20: 1.0, 19: 0.9, 15: 0.5, 11: 0.1, 10: 0.0, 9: 0.0}
+    for raters, own in expected.items():
+        [item] = np.flatnonzero(side.raters == raters)
+        assert side.own[item] == pytest.approx(own)
+        assert side.level[item] == pytest.approx(shared + own * (plain.item_level[item] - shared), abs=1e-6)
+        assert side.factors[item] == pytest.approx(own * plain.item_factors[item], abs=1e-6)
+
+
+def test_the_shared_level_is_the_median_above_the_users_levels() -> None:
+    matrix = ratings(counts=(150, 120, 90, 9, 9, 9, 9, 8, 8, 8, 7, 7, 7))
+    learnt, side = learn_apart(matrix, min_raters=10)
+    users = np.repeat(np.arange(matrix.n_users), np.diff(matrix.indptr))
+    rare = side.raters[matrix.items] < 10
+    assert len(np.unique(users[rare])) >= 20  # so that the level is all theirs
+    above = matrix.values[rare] - learnt.user_level[users[rare]].astype(np.float64)
+    assert side.level[-1] == pytest.approx(np.median(above))
+
+
+def test_ratings_of_few_people_do_not_set_the_shared_level() -> None:
+    """Of one rating alone the median would be that rating."""
+    low, high = (ratings(counts=(150, 120, 90, 1)) for _ in range(2))
+    place = np.flatnonzero(low.items == 3)
+    low.values[place], high.values[place] = 1.0, 5.0
+    sides = [learn_apart(matrix, min_raters=10)[1] for matrix in (low, high)]
+    # What is left is what the rating does to the mean of all.
+    assert abs(sides[0].level[3] - sides[1].level[3]) < 0.02
+    assert sides[0].shared_reach > 1.0
+
+
+@pytest.mark.parametrize(("raters", "reach"), [(1, LARGEST_REACH), (10, LARGEST_REACH), (60, 1 / 61), (150, 1 / 151)])
+def test_a_reach_falls_with_the_raters(raters: int, reach: float) -> None:
+    matrix = ratings()
+    _, side = learn_apart(matrix, min_raters=10)
+    assert side.reach[side.raters == raters] == pytest.approx(matrix.values.std() * reach, rel=1e-5)
+
+
+def test_one_rating_moves_an_item_by_no_more_than_a_reach() -> None:
+    """The unit of the noise is what it says: how far a level moves if one rating goes from end to end of the scale."""
+    matrix = ratings(counts=(150, 120, 60, 40, 30))
+    _, before = learn_apart(matrix, min_raters=10)
+    for item in range(5):
+        [entry] = np.flatnonzero(matrix.items == item)[:1]
+        values = matrix.values.copy()
+        values[entry] = 1.0 if values[entry] > 3 else 5.0
+        changed = RatingMatrix(matrix.n_users, 5, matrix.indptr, matrix.items, values)
+        _, after = learn_apart(changed, min_raters=10)
+        # From one end to the other is up to twice as far as from the middle to an end, and the scale is four wide.
+        assert abs(after.level[item] - before.level[item]) < 4.5 * before.reach[item]
+
+
+def test_noise_has_the_size_that_was_asked_for() -> None:
+    matrix = ratings()
+    _, side = learn_apart(matrix, min_raters=10)
+    gaps, in_factors = [], []
+    for number in range(400):
+        level, factors = side.with_noise(item_noise.draw(bytes([number % 256, number // 256]) * 16, 13, 3), 2.0)
+        gaps.append((level - side.level) / side.reach)
+        in_factors.append((factors - side.factors) * np.sqrt(side.unit * 3) / side.reach[:, None])
+    own = side.own == 1
+    assert np.std(np.array(gaps)[:, own]) == pytest.approx(2.0, rel=0.06)
+    assert np.std(in_factors) == pytest.approx(2.0, rel=0.05)
+    # Items at the shared vector have the noise of its level on top, the same for all of them.
+    shared = np.array(gaps)[:, side.raters == 1]
+    together = 2.0 * side.shared_reach / side.reach[side.raters == 1][0]
+    assert np.std(shared.mean(axis=1)) == pytest.approx(np.hypot(together, 2.0 / np.sqrt(2)), rel=0.15)
+
+
+def test_without_noise_the_vectors_are_those_before() -> None:
+    _, side = learn_apart(ratings(), min_raters=10)
+    level, factors = side.with_noise(item_noise.draw(SECRET, 13, 3), 0.0)
+    assert np.array_equal(level, side.level)
+    assert np.array_equal(factors, side.factors)
+
+
+def test_where_all_items_are_rare_they_are_all_shown_alike() -> None:
+    learnt, side = learn_apart(ratings(counts=(5, 4, 3)), min_raters=10)
+    assert len(np.unique(side.level)) == 1
+    assert not learnt.user_factors.any()
+    assert not side.factors.any()
+
+
+def test_rare_items_are_left_out_by_noisy_counts() -> None:
+    """Whether an item with k - 1 raters is there is told from one with k by chance and hardly more."""
+    _, side = learn_apart(ratings(), min_raters=10)
+    there = np.array(
+        [side.kept(item_noise.draw(number.to_bytes(32, "big"), 13, 1), 10) for number in range(3000)]
+    ).mean(axis=0)
+    at, below = there[side.raters == 10][0], there[side.raters == 9][0]
+    assert at == pytest.approx(0.5, abs=0.03)
+    assert below == pytest.approx(0.5 * np.exp(-0.5), abs=0.03)
+    assert there[0] == 1.0
+
+
+@pytest.mark.parametrize("reaches", [-1.0, float("nan"), float("inf")])
+def test_noise_is_a_number_of_at_least_0(reaches: float) -> None:
+    _, side = learn_apart(ratings(), min_raters=10)
+    with pytest.raises(InputError, match="item_noise"):
+        side.with_noise(item_noise.draw(SECRET, 13, 3), reaches)
+
+
+def test_noise_of_other_items_is_refused() -> None:
+    _, side = learn_apart(ratings(), min_raters=10)
+    with pytest.raises(InputError, match="of 12 items"):
+        side.with_noise(item_noise.draw(SECRET, 12, 3), 1.0)
+
+
+@given(st.binary(min_size=32, max_size=40), st.integers(1, 30), st.integers(1, 5))
+def test_the_noise_is_a_function_of_the_secret_and_a_smaller_rank_is_its_beginning(key: bytes, m: int, r: int) -> None:
+    one, other = item_noise.draw(key, m, r), item_noise.draw(key, m, r + 2)
+    assert np.array_equal(one.level, other.level)
+    assert np.array_equal(one.factors, other.factors[:, :r])
+    assert np.array_equal(one.raters, other.raters)
+    assert one.shared == other.shared
+
+
+def test_secrets_differ_where_key_or_ratings_do() -> None:
+    items = [("a", 3, 9_000_000), ("b", 1, 2_000_000)]
+    secrets = {
+        item_noise.secret_of(b"k" * 32, items),
+        item_noise.secret_of(b"l" * 32, items),
+        item_noise.secret_of(b"k" * 32, [("a", 3, 9_000_000), ("b", 1, 3_000_000)]),
+        item_noise.secret_of(b"k" * 32, [("a", 2, 9_000_000), ("b", 1, 2_000_000)]),
+        item_noise.secret_of(b"k" * 32, [("a 3", 9, 0), ("b", 1, 2_000_000)]),
+    }
+    assert len(secrets) == 5
+    with pytest.raises(ValueError, match="at least 32 bytes"):
+        item_noise.secret_of(b"short", items)
