@@ -6,11 +6,13 @@ from the original as a whole.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgather._attacks import farthest
 from kgather._attacks.attacked import Attacked, in_threads
 from kgather._attacks.auxiliary import Knowledge, Known, draw
 from kgather._attacks.guesses import Guesses, Kernel, Piece, look, truth_of
@@ -43,6 +45,14 @@ class Posterior:
         self.variance, self.variances = _variances(attacked, self.means)
         self.own = _OWN if _on_scale(attacked) > _MANY else 0.0
 
+    def variances_of(self, items: NDArray[np.integer]) -> NDArray[np.float64]:
+        """How ratings of some items scatter around what is shown of the group, squared: float64[i, 1]."""
+        return _AROUND * self.variances[items][:, None]
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.float64]:
+        return farthest.ranks(self.attacked)
+
     @cached_property
     def profiles(self) -> Profiles:
         """The release taken apart, its rows those of classes of look-alikes rather than of candidates."""
@@ -56,7 +66,9 @@ class Posterior:
 
     def ratings(self, known: Known, *, seed: int = 0) -> AttackResult:
         """Look for people by their ratings."""
-        return _told("posterior", known.knowledge.ratings, self.guess(known), seed)
+        guesses = self.guess(known)
+        far = farthest.of_the_farthest(self.attacked, self._ranks, known.users, guesses.group(0))
+        return _told("posterior", known.knowledge.ratings, guesses, seed, far)
 
     def guess(self, known: Known) -> Guesses:
         """Find the likeliest class of each target by the ratings known; there is one rule, 0."""
@@ -175,11 +187,13 @@ class Posterior:
         return np.log(np.maximum(totals / max(raters.sum(), 1.0), 1e-300))
 
 
-def _told(attack: str, said: str, guesses: Guesses, seed: int) -> AttackResult:
+def _told(
+    attack: str, said: str, guesses: Guesses, seed: int, further: Mapping[str, float] | None = None
+) -> AttackResult:
     matched = guesses.stands_out(0) > SURE
     right = guesses.right(0)
     details = {"rightly_matched": float(np.mean(right * matched)) if len(matched) else 0.0}
-    return guesses.result(attack, said, 0, seed, matched, details)
+    return guesses.result(attack, said, 0, seed, matched, {**details, **(further or {})})
 
 
 def _variances(attacked: Attacked, means: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

@@ -76,6 +76,7 @@ KINDS = {
     "own_model": "a few ratings and other people's",
     "structure": "items only",
     "items": "items only",
+    "rare_item": "an item of few raters",
     "linkage": "all ratings",
     "intersection": "two releases",
     "membership": "membership",

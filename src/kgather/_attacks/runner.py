@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked, original_of
 from kgather._attacks.auxiliary import Knowledge, Known, Pool, draw
+from kgather._attacks.changes import changes
+from kgather._attacks.columns import columns
 from kgather._attacks.dated import dated, dated_on_original
 from kgather._attacks.differences import differences
 from kgather._attacks.disclosure import disclosure
@@ -17,11 +19,13 @@ from kgather._attacks.intersection import Second, intersection
 from kgather._attacks.linkage import distance, linkage
 from kgather._attacks.membership import Others, membership
 from kgather._attacks.posterior import Posterior
+from kgather._attacks.rare_item import rare_item
 from kgather._attacks.results import AttackReport, AttackResult
 from kgather._attacks.row_order import Members, row_order
 from kgather._attacks.scoring import scoring
 from kgather._attacks.structure import label, structure
 from kgather._errors import InputError
+from kgather._evaluation.candidates import ShownVectors
 from kgather._evaluation.evidence import Evidence
 from kgather.udfs._shared.options import seed_number, whole
 
@@ -34,7 +38,19 @@ _BY_KNOWN: dict[str, Callable[..., AttackResult]] = {
     "homogeneity": homogeneity,
 }
 _BAYES = ("posterior", "items", "folded", "own_model", "dated")
-ATTACKS = (*_BY_KNOWN, *_BAYES, "linkage", "disclosure", "row_order", "intersection", "differences", "membership")
+ATTACKS = (
+    *_BY_KNOWN,
+    *_BAYES,
+    "rare_item",
+    "columns",
+    "linkage",
+    "disclosure",
+    "row_order",
+    "intersection",
+    "differences",
+    "changes",
+    "membership",
+)
 """The names of all attacks, in the order they are run."""
 
 _QUICK_GAPS = 1e8  # known ratings x candidates that `quick` compares
@@ -62,6 +78,7 @@ class Extra:
             "row_order": (self.members, "the files of the release"),
             "intersection": (self.second, "a second release"),
             "differences": (self.second, "a second release"),
+            "changes": (self.second, "a second release"),
             "membership": (self.others, "ratings of people who are not in the release"),
         }
         part, said = needs.get(attack, (True, None))
@@ -98,6 +115,7 @@ def run(
     results = [
         *_by_known(attacked, draws, chosen, seed, threads),
         *_by_bayes(attacked, draws, chosen, targets, seed, threads),
+        *_by_items(attacked, chosen, [0, *(each.known for each in knowledge)], targets, seed, threads),
         *_whole_rows(attacked, chosen, targets, seed, threads),
         *(_with_extra(attacked, extra, knowledge, chosen, targets, seed, threads)),
     ]
@@ -137,17 +155,20 @@ def quick(
     draws = [draw(attacked, Knowledge(m), targets=targets, seed=seed, draws=1) for m in (4, 8)]
     attacker = Posterior(attacked, threads=threads)
     few = attacked.n_classes * evidence.original.n_items <= _QUICK_SHOWN
+    # Vectors are at hand, or have to be found in the cells first.
+    by_items = ["rare_item", "columns"] if few or isinstance(evidence.shown, ShownVectors) else []
     results = [
         *_by_known(attacked, draws, chosen, seed, threads),
         *(attacker.ratings(known, seed=seed) for known in draws),
         *([attacker.items(draws[-1], seed=seed)] if few else []),
+        *(_by_items(attacked, by_items, [0], targets, seed, threads, attacker)),
         disclosure(attacked, seed=seed, cells=_QUICK_CELLS, threads=threads),
     ]
     original: list[AttackResult] = []
     if original_too or (original_too is None and evidence.original.nnz <= _QUICK_ORIGINAL):
         plain = Attacked.of(original_of(evidence))
         original = list(_by_known(plain, draws, chosen, seed, threads))
-    attacks = [*chosen, "posterior", *(["items"] if few else []), "disclosure"]
+    attacks = [*chosen, "posterior", *(["items"] if few else []), *by_items, "disclosure"]
     settings = {"known": [4, 8], "noisy": False, "from": "all", "targets": targets, "seed": seed}
     return AttackReport(tuple(results), tuple(original), settings | {"attacks": attacks})
 
@@ -197,6 +218,24 @@ def _by_bayes(
                 yield by_name[name](known, seed=seed)
 
 
+def _by_items(
+    attacked: Attacked,
+    chosen: Sequence[str],
+    known: Sequence[int],
+    targets: int,
+    seed: int,
+    threads: int | None,
+    posterior: Posterior | None = None,
+) -> Iterator[AttackResult]:
+    """What vectors of items tell; on the ratings themselves there are none."""
+    if "rare_item" in chosen:
+        attacker = posterior or Posterior(attacked, threads=threads)
+        for m in known:
+            yield from rare_item(attacked, attacker, known=m, targets=targets, seed=seed)
+    if "columns" in chosen:
+        yield columns(attacked, seed=seed)
+
+
 def _whole_rows(
     attacked: Attacked, chosen: Sequence[str], targets: int, seed: int, threads: int | None
 ) -> Iterator[AttackResult]:
@@ -222,6 +261,8 @@ def _with_extra(
             yield intersection(attacked, extra.second, each, targets=targets, seed=seed, threads=threads)
     if "differences" in chosen and extra.second is not None:
         yield differences(attacked, extra.second, seed=seed)
+    if "changes" in chosen and extra.second is not None:
+        yield changes(attacked, extra.second, seed=seed)
     if "membership" in chosen and extra.others is not None:
         for some in [*knowledge, None]:
             yield from membership(attacked, extra.others, some, targets=targets, seed=seed, threads=threads)
