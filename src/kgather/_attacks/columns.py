@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
-from kgather._attacks.profiles import profiles_of, rank_of
+from kgather._attacks.profiles import directions_of, rank_of
 from kgather._attacks.results import AttackResult, Rate
 from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
 from kgather.udfs._shared.hashing import seed64
@@ -71,9 +71,7 @@ def _linked(attacked: Attacked, few: NDArray[np.int64], raters: NDArray[np.int64
     """Of each item, how likely the most nearly parallel one shares a rater, float64[i]; and any one's chance."""
     if len(few) < 2:
         return np.zeros(len(few)), 0.0
-    profiles = profiles_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))
-    away = np.nan_to_num(profiles.axes[few])
-    away = away - np.median(away, axis=0)
+    away = directions_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))[0][few]
     away /= np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
     found, chances = np.empty(len(few)), np.empty(len(few))
     for start in range(0, len(few), _CHUNK):

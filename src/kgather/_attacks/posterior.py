@@ -16,7 +16,7 @@ from kgather._attacks import farthest
 from kgather._attacks.attacked import Attacked, in_threads
 from kgather._attacks.auxiliary import Knowledge, Known, draw
 from kgather._attacks.guesses import Guesses, Kernel, Piece, look, truth_of
-from kgather._attacks.profiles import Profiles, means_of, profiles_of, rank_of
+from kgather._attacks.profiles import Profiles, directions_of, means_of, profiles_of, rank_of
 from kgather._attacks.public import OWN_MODEL, only, public_half
 from kgather._attacks.results import AttackResult
 from kgather._attacks.telling import axes_of_model
@@ -59,6 +59,12 @@ class Posterior:
         attacked = self.attacked
         found = profiles_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))
         return dataclasses.replace(found, places=found.places[attacked.faces], shares=self._shares)
+
+    @cached_property
+    def directions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where items point, float64[m, d], and where classes of look-alikes lie, float64[c, d]."""
+        away, places = directions_of(self.attacked.evidence.shown, rank_of(self.attacked.evidence.parameters))
+        return away, places[self.attacked.faces]
 
     @property
     def _shares(self) -> NDArray[np.float64]:

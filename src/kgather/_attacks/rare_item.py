@@ -55,13 +55,12 @@ def _of_count(
     users, items = owner[entries].astype(np.int64), evidence.original.items[entries].astype(np.int64)
     strangers = _strangers(attacked, np.flatnonzero(some), users, items, seed)
     likely = _by_ratings(attacked, posterior, users, items, known, seed)
-    profiles = posterior.profiles
-    away = np.nan_to_num(profiles.axes - np.median(profiles.axes[some], axis=0))
+    away, places = posterior.directions
     right = attacked.right(users)
     groups_behind = np.diff(attacked.behind.pair_indptr)[right]
     best: tuple[NDArray[np.float64], NDArray[np.float64], str] | None = None
     for way in _WAYS:
-        own, other = (_scores(way, away[which], profiles.places) for which in (items, strangers))
+        own, other = (_scores(way, away[which], places) for which in (items, strangers))
         for weight in (0.0, *_WEIGHTS) if known else (1.0,):
             hits, misses = (_hits(likely + weight * each, right) / groups_behind for each in (own, other))
             if best is None or hits.mean() > best[0].mean():

@@ -414,7 +414,8 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
     return Audit(
         parameters=settings.model_dump(
             include={
-                "k", "method", "method_options", "solver", "rank", "metric", "fill", "bisection_tries", "refine",
+                "k", "method", "method_options", "solver", "solver_options", "rank", "metric", "fill",
+                "bisection_tries", "refine",
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
