@@ -17,7 +17,7 @@ from kgather._attacks.intersection import Second, intersection
 from kgather._attacks.linkage import distance, linkage
 from kgather._attacks.membership import Others, advantage, membership
 from kgather._attacks.posterior import Posterior
-from kgather._attacks.results import KINDS, Rate
+from kgather._attacks.results import AIMS, Rate
 from kgather._attacks.row_order import Members, row_order
 from kgather._attacks.runner import run
 from kgather._attacks.scoring import scoring
@@ -390,7 +390,7 @@ def test_the_strongest_of_a_kind_is_told() -> None:
         rivals = [
             result.group.value
             for result in report.results
-            if KINDS[result.attack] == best.kind and result.known == int(best.knowledge.split()[0])
+            if AIMS[result.attack][0].kind == best.kind and result.known == int(best.knowledge.split()[0])
         ]
         assert best.value == max(rivals)
         assert best.low <= best.value <= best.high

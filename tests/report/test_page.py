@@ -161,16 +161,30 @@ def test_all_numbers_are_there() -> None:
 
 def test_the_best_attackers_are_told_first() -> None:
     best = [
-        {"kind": "a few ratings", "attack": "posterior", "by": None, "knowledge": "8 exact ratings", "measure": "group",
-         "value": 0.043, "low": 0.03, "high": 0.06, "chance": 0.0017, "targets": 1000},
-        {"kind": "membership", "attack": "membership", "by": "folded", "knowledge": "all ratings",
-         "measure": "advantage", "value": 0.23, "low": 0.2, "high": 0.26, "chance": 0.043, "targets": 3004},
+        {"question": "singling out", "kind": "a few ratings", "attack": "posterior", "by": None,
+         "knowledge": "8 exact ratings", "measure": "group", "value": 0.043, "low": 0.03, "high": 0.06,
+         "chance": 0.0017, "targets": 1000,
+         "worst": {"farthest_tenth": 0.21, "farthest_tenth_user": 0.019, "farthest_3_percent": 0.5,
+                   "farthest_3_percent_user": 0.045}},
+        {"question": "inference", "kind": "membership", "attack": "membership", "by": "folded",
+         "knowledge": "all ratings", "measure": "advantage", "value": 0.23, "low": 0.2, "high": 0.26,
+         "chance": 0.043, "targets": 3004, "worst": {}},
+        {"question": "inference", "kind": "high or low", "attack": "existence", "by": None,
+         "knowledge": "all other ratings", "measure": "sign_auc", "value": 0.5512, "low": 0.5512, "high": 0.5512,
+         "chance": 0.5, "targets": 200, "worst": {}},
     ]  # fmt: skip
     attacks = {"results": audit()["attacks"][:2], "original": [], "best": best}
     told = said_of(render(audit() | {"attacks": attacks}), "attacks")
-    one = "a few ratings posterior 8 exact ratings the person's group 4.3% (3.0–6.0%) 0.2% 1,000"
-    other = "membership folded all ratings who is in the data (advantage) 23.0% (20.0–26.0%) 4.3% 3,004"
-    assert told.index(one) < told.index(other) < told.index("distance 4 exact ratings")
+    one = (
+        "posterior (a few ratings) 8 exact ratings the person's group 4.3% (3.0–6.0%) 0.2% in the tenth of the groups "
+        "farthest from the middle: group 21.0%, person 1.9%; in the farthest 3%: group 50.0%, person 4.5% 1,000"
+    )
+    other = "folded (membership) all ratings who is in the data (advantage) 23.0% (20.0–26.0%) 4.3% – 3,004"
+    last = "existence (high or low) all other ratings whether a rating is high or low (AUC) 0.5512 0.5 – 200"
+    order = ["Singling out", one, "Inference", other, last, "distance 4 exact ratings"]
+    places = [told.index(each) for each in order]
+    assert places == sorted(places)
+    assert "Linkability" not in told  # no attack of that kind was run
 
 
 def test_what_is_recommended_is_said_with_its_reason() -> None:

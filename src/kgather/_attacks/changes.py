@@ -19,9 +19,10 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
 
     The attacker knows about how many people rate an item. targets: items that both releases show. details: `changed`,
     the share of these with a rating in one original only, or another one there; `changed_auc`, how often such an item
-    moved more than one that is the same in both (the best of moves as they are and times the raters); `sign_auc`, how
-    often an item whose ratings rose moved further up than one whose ratings fell. Where no item, or every one, is
-    changed, or all ratings rose, there is no such number. O(ratings).
+    moved more than one that is the same in both (the best of moves as they are and times the raters);
+    `changed_by_raters`, how often it has more raters, which people without any release guess by; `sign_auc`, how often
+    an item whose ratings rose moved further up than one whose ratings fell. Where no item, or every one, is changed, or
+    all ratings rose, there is no such number. O(ratings).
     """
     shared = np.flatnonzero((second.items >= 0) & first.evidence.shown_items)
     theirs = second.items[shared]
@@ -36,6 +37,7 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
     told = [each for each in found if each is not None]
     if told:
         details["changed_auc"] = max(told)
+        details["changed_by_raters"] = auc(first.raters[shared], differs) or 0.5
     up = differs & (net != 0)
     sign = auc(moved[up], net[up] > 0)
     if sign is not None:

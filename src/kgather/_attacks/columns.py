@@ -71,8 +71,14 @@ def _linked(attacked: Attacked, few: NDArray[np.int64], raters: NDArray[np.int64
     """Of each item, how likely the most nearly parallel one shares a rater, float64[i]; and any one's chance."""
     if len(few) < 2:
         return np.zeros(len(few)), 0.0
-    away = directions_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))[0][few]
-    away /= np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+    aways, _ = directions_of(attacked.evidence.shown, rank_of(attacked.evidence.parameters))
+    tried = [_parallel(away[few], raters) for away in aways]
+    return max(tried, key=lambda found: float(found[0].mean()))
+
+
+def _parallel(away: NDArray[np.float64], raters: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
+    away = away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+    few = np.arange(len(away))
     found, chances = np.empty(len(few)), np.empty(len(few))
     for start in range(0, len(few), _CHUNK):
         here = slice(start, min(start + _CHUNK, len(few)))

@@ -61,10 +61,10 @@ class Posterior:
         return dataclasses.replace(found, places=found.places[attacked.faces], shares=self._shares)
 
     @cached_property
-    def directions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where items point, float64[m, d], and where classes of look-alikes lie, float64[c, d]."""
-        away, places = directions_of(self.attacked.evidence.shown, rank_of(self.attacked.evidence.parameters))
-        return away, places[self.attacked.faces]
+    def directions(self) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+        """Where items point, float64[m, d] each, and where classes of look-alikes lie, float64[c, d]."""
+        aways, places = directions_of(self.attacked.evidence.shown, rank_of(self.attacked.evidence.parameters))
+        return aways, places[self.attacked.faces]
 
     @property
     def _shares(self) -> NDArray[np.float64]:

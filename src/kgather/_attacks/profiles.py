@@ -18,7 +18,8 @@ RANK = 11
 """Directions looked for in cells where the release does not tell how many there are."""
 
 _ROUNDS = 6
-_DENSEST = 0.05  # of items
+_DENSEST = (0.05, 0.2, 0.5)  # of items
+_SHIFTS = 20
 _SPARE = 5
 _CELLS = 1 << 22  # looked at in one piece
 
@@ -78,25 +79,29 @@ def profiles_of(shown: Candidates, rank: int = RANK) -> Profiles:
     return Profiles(means, axes, places, shares, _alike(axes))
 
 
-def directions_of(shown: Candidates, rank: int = RANK) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where items point, float64[m, d], and where candidates lie, float64[n, d], with nothing usual in them.
+def directions_of(shown: Candidates, rank: int = RANK) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """Where items point, float64[m, d] each, and where candidates lie, float64[n, d], with nothing usual in them.
 
     An item of which nothing was learnt points nowhere. A low-rank release says both; in cells, where most items of few
-    raters are is taken for nowhere: the middle of the densest twentieth of all items. O(`profiles_of`).
+    raters are is taken for nowhere: the middle of the densest twentieth, fifth or half of all items, one after the
+    other. O(`profiles_of`).
     """
     if isinstance(shown, ShownVectors):
         away = np.where(np.isnan(shown.item_levels)[:, None], 0.0, shown.item_factors)
-        return away.astype(np.float64), shown.group_factors.astype(np.float64)
+        return [away.astype(np.float64)], shown.group_factors.astype(np.float64)
     found = profiles_of(shown, rank)
     there = ~np.isnan(found.means)
     axes = np.nan_to_num(found.axes)
     if not there.any() or not axes.shape[1]:
-        return np.zeros((len(axes), 1)), np.zeros((len(found.places), 1))
-    middle = np.median(axes[there], axis=0)
-    for _ in range(_ROUNDS):
-        gaps = np.linalg.norm(axes[there] - middle, axis=1)
-        middle = axes[there][gaps <= np.quantile(gaps, _DENSEST)].mean(axis=0)
-    return np.where(there[:, None], axes - middle, 0.0), found.places
+        return [np.zeros((len(axes), 1))], np.zeros((len(found.places), 1))
+    aways = []
+    for share in _DENSEST:
+        middle = np.median(axes[there], axis=0)
+        for _ in range(_SHIFTS):
+            gaps = np.linalg.norm(axes[there] - middle, axis=1)
+            middle = axes[there][gaps <= np.quantile(gaps, share)].mean(axis=0)
+        aways.append(np.where(there[:, None], axes - middle, 0.0))
+    return aways, found.places
 
 
 def means_of(shown: Candidates) -> NDArray[np.float64]:

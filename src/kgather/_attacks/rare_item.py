@@ -5,6 +5,8 @@ groups that are where its raters are. The attacker takes the group towards which
 gains is told by an item of as many raters that the person did not rate: popular places gain from any item.
 """
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,11 +57,11 @@ def _of_count(
     users, items = owner[entries].astype(np.int64), evidence.original.items[entries].astype(np.int64)
     strangers = _strangers(attacked, np.flatnonzero(some), users, items, seed)
     likely = _by_ratings(attacked, posterior, users, items, known, seed)
-    away, places = posterior.directions
+    aways, places = posterior.directions
     right = attacked.right(users)
     groups_behind = np.diff(attacked.behind.pair_indptr)[right]
     best: tuple[NDArray[np.float64], NDArray[np.float64], str] | None = None
-    for way in _WAYS:
+    for way, away in product(_WAYS, aways):
         own, other = (_scores(way, away[which], places) for which in (items, strangers))
         for weight in (0.0, *_WEIGHTS) if known else (1.0,):
             hits, misses = (_hits(likely + weight * each, right) / groups_behind for each in (own, other))

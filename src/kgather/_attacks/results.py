@@ -1,7 +1,7 @@
 """What attacks find: rates with intervals, one result for each attack, and the report of all."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -65,30 +65,56 @@ class AttackResult:
         return asdict(self) | {"details": dict(self.details)}
 
 
-# What an attack is after: the strongest of a kind is what counts.
-KINDS = {
-    "scoring": "a few ratings",
-    "distance": "a few ratings",
-    "label": "a few ratings",
-    "posterior": "a few ratings",
-    "folded": "a few ratings",
-    "dated": "a few ratings with dates",
-    "own_model": "a few ratings and other people's",
-    "structure": "items only",
-    "items": "items only",
-    "rare_item": "an item of few raters",
-    "linkage": "all ratings",
-    "intersection": "two releases",
-    "membership": "membership",
+QUESTIONS = ("singling out", "linkability", "inference")
+"""What data protection asks of anonymized data: whether a person can be singled out, whether records of a person can be
+linked, and whether something can be inferred about a person (Article 29 Working Party, opinion 05/2014).
+"""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What an attack is after: the strongest of a kind is what counts.
+
+    question: one of `QUESTIONS`. measure: what is compared: `group` (the person's group is found), `matched`, or the
+    name of one of the details. chance: the name of the detail that chance gives, or a number.
+    """
+
+    question: str
+    kind: str
+    measure: str = "group"
+    chance: str | float = "chance_group"
+
+
+_FOUND, _LINKED, _TOLD = QUESTIONS
+AIMS: Mapping[str, tuple[Aim, ...]] = {
+    "scoring": (Aim(_FOUND, "a few ratings"),),
+    "distance": (Aim(_FOUND, "a few ratings"),),
+    "label": (Aim(_FOUND, "a few ratings"),),
+    "posterior": (Aim(_FOUND, "a few ratings"),),
+    "folded": (Aim(_FOUND, "a few ratings"),),
+    "dated": (Aim(_FOUND, "a few ratings with dates"),),
+    "own_model": (Aim(_FOUND, "a few ratings and other people's"),),
+    "structure": (Aim(_FOUND, "items only"),),
+    "items": (Aim(_FOUND, "items only"),),
+    "rare_item": (Aim(_FOUND, "an item of few raters", chance="stranger"),),
+    "columns": (Aim(_LINKED, "items of one person", "matched", "linked_by_chance"),),
+    "linkage": (Aim(_LINKED, "all ratings"),),
+    "intersection": (Aim(_LINKED, "two releases"),),
+    "changes": (Aim(_LINKED, "items that changed between two releases", "changed_auc", "changed_by_raters"),),
+    "disclosure": (Aim(_TOLD, "exact ratings in cells", "exact", 0.0),),
+    "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", 0.0),),
+    "membership": (Aim(_TOLD, "membership", "advantage", "advantage_by_chance"),),
 }
 
 
 @dataclass(frozen=True)
 class Best:
-    """The strongest attacker of a kind: the share of the targets whose group is found, or the advantage of membership,
-    in a 95% interval, beside what chance gives. by: the way of attacking, where the attack stands for several.
+    """The strongest attacker of a kind: what is measured, in a 95% interval where there is one, beside what chance
+    gives. question: one of `QUESTIONS`. by: the way of attacking, where the attack stands for several. worst: the same
+    for the people who are easiest to find, by name: the share of right groups, or with `_user` of right people.
     """
 
+    question: str
     kind: str
     attack: str
     knowledge: str
@@ -99,6 +125,7 @@ class Best:
     chance: float
     targets: int
     by: str | None = None
+    worst: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,17 +152,16 @@ class AttackReport:
         return max(found, key=lambda pair: pair[0], default=None)
 
     def best(self) -> tuple[Best, ...]:
-        """The strongest attacker of each kind and amount of knowledge, in the order in which they were run."""
-        found: dict[tuple[str, str | int | None], Best] = {}
+        """The strongest attacker of each kind and amount of knowledge, by question and in the order of the runs."""
+        found: dict[tuple[str, str, str | int | None], Best] = {}
         for result in self.results:
-            one = _best_of(result)
-            if one is None:
-                continue
-            # Attackers who have other people's ratings too are no rivals of those who have not.
-            key = (one.kind, result.knowledge if result.attack == "membership" else result.known)
-            if key not in found or one.value > found[key].value:
-                found[key] = one
-        return tuple(found.values())
+            for one in _bests_of(result):
+                # Attackers who have other people's ratings too are no rivals of those who have not.
+                by_words = result.attack in ("membership", "rare_item")
+                key = (one.kind, one.measure, result.knowledge if by_words else result.known)
+                if key not in found or one.value > found[key].value:
+                    found[key] = one
+        return tuple(sorted(found.values(), key=lambda one: QUESTIONS.index(one.question)))
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -147,30 +173,31 @@ class AttackReport:
         }
 
 
-def _best_of(result: AttackResult) -> Best | None:
-    kind = KINDS.get(result.attack)
-    if kind is None:
-        return None
-    if result.group is not None:
-        rate, chance, measure = result.group, result.chance_group, "group"
-    elif "advantage" in result.details:
-        told = result.details
-        rate = Rate(told["advantage"], told["advantage_low"], told["advantage_high"])
-        chance, measure = told["advantage_by_chance"], "advantage"
-    else:
-        return None
-    return Best(
-        kind,
-        result.attack,
-        result.knowledge,
-        measure,
-        rate.value,
-        rate.low,
-        rate.high,
-        chance,
-        result.targets,
-        result.by,
-    )
+def _bests_of(result: AttackResult) -> Iterator[Best]:
+    told = result.details
+    worst = {name: value for name, value in told.items() if name.startswith("farthest_")}
+    for aim in AIMS.get(result.attack, ()):
+        rate = getattr(result, aim.measure, None) if aim.measure in ("group", "matched") else None
+        if rate is None and aim.measure in told:
+            value = told[aim.measure]
+            rate = Rate(value, told.get(f"{aim.measure}_low", value), told.get(f"{aim.measure}_high", value))
+        if rate is None:
+            continue
+        chance = told.get(aim.chance, result.chance_group) if isinstance(aim.chance, str) else aim.chance
+        yield Best(
+            aim.question,
+            aim.kind,
+            result.attack,
+            result.knowledge,
+            aim.measure,
+            rate.value,
+            rate.low,
+            rate.high,
+            chance,
+            result.targets,
+            result.by,
+            worst,
+        )
 
 
 def _measured(result: AttackResult, measure: str) -> float | None:

@@ -283,20 +283,41 @@ def _print(report: "AttackReport") -> None:
         print_line(f"{users:,} users have too few ratings for {knowledge}: they were left out there.")
 
 
+_FINDS = {
+    "group": "group",
+    "matched": "items of one person",
+    "advantage": "who is in (advantage)",
+    "exact": "exact ratings",
+    "learnt": "other ratings",
+    "changed_auc": "changed items (AUC)",
+    "existence_auc": "that an item was rated (AUC)",
+    "sign_auc": "high or low (AUC)",
+    "attribute_auc": "an unknown rating (AUC)",
+}
+
+
 def _print_best(report: "AttackReport") -> None:
-    """The strongest attacker of each kind."""
+    """The strongest attacker of each kind, by the question that it answers, with the worst case beside the mean."""
     table = Table(box=None, pad_edge=False, title="The best attacker of each kind", title_justify="left")
-    for title in ("kind", "knows", "attacker", "finds"):
+    for title in ("question", "kind", "knows", "attacker", "finds"):
         table.add_column(title, no_wrap=True)
-    for title in ("rate (95%)", "by chance", "people"):
+    for title in ("rate (95%)", "by chance", "farthest 10%: group, person", "farthest 3%", "people"):
         table.add_column(title, justify="right")
     for best in report.best():
-        what = "group" if best.measure == "group" else "who is in (advantage)"
-        rate = f"{best.value:.2%} ({best.low:.1%}-{best.high:.1%})"
-        chance = f"{best.chance:.2%}" if best.measure == "group" else f"up to {best.chance:.2%}"
-        table.add_row(best.kind, best.knowledge, best.by or best.attack, what, rate, chance, f"{best.targets:,}")
+        is_auc = best.measure.endswith("auc")
+        rate = f"{best.value:.3f}" if is_auc else f"{best.value:.2%} ({best.low:.1%}-{best.high:.1%})"
+        chance = f"{best.chance:.3f}" if is_auc else f"{best.chance:.2%}"
+        if best.measure == "advantage":
+            chance = f"up to {chance}"
+        worst = [
+            f"{best.worst[name]:.1%}, {best.worst[f'{name}_user']:.2%}" if name in best.worst else "-"
+            for name in ("farthest_tenth", "farthest_3_percent")
+        ]
+        finds = _FINDS.get(best.measure, best.measure)
+        row = (best.question, best.kind, best.knowledge, best.by or best.attack, finds, rate, chance, *worst)
+        table.add_row(*row, f"{best.targets:,}")
     if table.row_count:
-        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+        Console(highlight=False, width=None if sys.stdout.isatty() else 240).print(table)
         print_line("")
 
 
@@ -338,6 +359,21 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
                     if "off" in told
                     else ""
                 )
+            )
+        elif result.attack == "columns":
+            lines.append(
+                f"columns: the most nearly parallel column of an item with at most 3 raters shares a rater in "
+                f"{told['linked']:.1%} of the cases (by chance {told['linked_by_chance']:.1%}); of "
+                f"{told['equal']:,.0f} pairs of equal columns {told['telling']:,.0f} have the same raters (by chance "
+                f"{told['telling_by_chance']:.1f})."
+            )
+        elif result.attack == "changes":
+            found = {"changed_auc": "they are told from the others", "sign_auc": "rises from falls"}
+            aucs = [f"{said} with AUC {told[name]:.3f}" for name, said in found.items() if name in told]
+            lines.append(
+                f"changes: {told['changed']:.1%} of the items have another rating or rater in the second release"
+                + (f"; {', '.join(aucs)}" if aucs else "")
+                + "."
             )
         elif result.attack == "intersection":
             lines.append(

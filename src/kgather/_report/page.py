@@ -58,7 +58,37 @@ _GLOSSARY = (
         "How often guessing alone would be right. An attack that does no better than chance has learnt nothing.",
     ),
 )
-_MEASURES = {"group": "the person's group", "advantage": "who is in the data (advantage)"}
+_MEASURES = {
+    "group": "the person's group",
+    "matched": "an item with a rater in common",
+    "advantage": "who is in the data (advantage)",
+    "exact": "cells that show an exact rating",
+    "learnt": "ratings that others would not have guessed",
+    "changed_auc": "items that one person more rated (AUC)",
+    "existence_auc": "whether one person more rated an item (AUC)",
+    "sign_auc": "whether a rating is high or low (AUC)",
+    "attribute_auc": "a rating that is not known (AUC)",
+}
+_FARTHEST = {
+    "farthest_tenth": "in the tenth of the groups farthest from the middle",
+    "farthest_3_percent": "in the farthest 3%",
+}
+_QUESTIONS = {
+    "singling out": (
+        "Singling out",
+        "Can somebody’s place in the release be found? Whoever finds the group has not found the person: in a group of "
+        "k people a guess is right once in k times. People in groups far from all others are found more often.",
+    ),
+    "linkability": (
+        "Linkability",
+        "Can two pieces of data be seen to be about the same person, within the release or across two?",
+    ),
+    "inference": (
+        "Inference",
+        "Can something be told about a person that was not known: that the person is in the data, or a rating? An AUC "
+        "of 0.5 is what a coin gives, 1 is certainty.",
+    ),
+}
 # The kinds of attack by the word that their names begin with.
 _ATTACKS = {
     "distance": "Names whoever's shown values are nearest to the known ratings.",
@@ -80,6 +110,10 @@ _ATTACKS = {
     "differences": "Holds two releases, and subtracts groups that differ by one person.",
     "membership": "Knows ratings of a person, and tells whether the person is in the data at all. The advantage is the "
     "share of people in the data who are found, less the share of others who are accused.",
+    "rare_item": "Knows one item of few raters that a person rated, and looks where its values point. By chance here "
+    "means: with an item of as many raters that the person did not rate.",
+    "columns": "Knows nothing, and looks for items whose columns are equal or parallel, as they have the same raters.",
+    "changes": "Holds two releases, and looks for the items whose values moved.",
     "homogeneity": "Looks at everybody who fits what is known. If they all show the same, the attacker knows it of "
     "the person.",
 }
@@ -397,31 +431,59 @@ def _attack_table(attacks: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def _best(said: Mapping[str, Any]) -> Table | None:
-    """The strongest attacker of each kind, what it knows, how often it is right, and what guessing gives."""
+def _bests(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     attacks = said.get("attacks")
-    rows = [
-        [
-            plain(best.get("kind")),
-            plain(best.get("by") or best.get("attack")).replace("_", " "),
-            _known(best),
-            _MEASURES.get(str(best.get("measure")), plain(best.get("measure"))),
-            _rate(best),
-            share(best.get("chance"), "–"),
-            number(best.get("targets"), "–"),
-        ]
-        for best in (_records(attacks, "best") if isinstance(attacks, Mapping) else [])
-    ]
+    return _records(attacks, "best") if isinstance(attacks, Mapping) else []
+
+
+def _best(said: Mapping[str, Any]) -> list[tuple[str, str, Table]]:
+    """The strongest attacker of each kind, by the question that data protection asks: the question, what it means, and
+    what each attacker knows, how often it is right, on average and in the worst case, and what guessing gives.
+    """
     heads: list[tuple[str, Kind]] = [
-        ("Kind", "text"),
-        ("Best attacker", "text"),
+        ("Attacker", "text"),
         ("Knows", "text"),
         ("Finds", "text"),
         ("How often", "number"),
         ("By chance", "number"),
-        ("People tried", "number"),
+        ("Worst case", "text"),
+        ("Tried on", "number"),
     ]
-    return Table("The best attacker of each kind, with 95% intervals", heads, rows) if rows else None
+    tables = []
+    for question, (heading, meaning) in _QUESTIONS.items():
+        rows = [
+            [
+                f"{plain(best.get('by') or best.get('attack')).replace('_', ' ')} ({plain(best.get('kind'))})",
+                _known(best),
+                _MEASURES.get(str(best.get("measure")), plain(best.get("measure"))),
+                number(finite(best.get("value"))) if _is_auc(best) else _rate(best),
+                number(finite(best.get("chance"))) if _is_auc(best) else share(best.get("chance"), "–"),
+                _worst(best),
+                number(best.get("targets"), "–"),
+            ]
+            for best in _bests(said)
+            if best.get("question") == question
+        ]
+        if rows:
+            tables.append((heading, meaning, Table(f"{heading}: the best attacker of each kind", heads, rows)))
+    return tables
+
+
+def _is_auc(best: Mapping[str, Any]) -> bool:
+    return str(best.get("measure")).endswith("auc")
+
+
+def _worst(best: Mapping[str, Any]) -> str:
+    """What the people are exposed to who are easiest to find."""
+    worst = best.get("worst")
+    if not isinstance(worst, Mapping):
+        return "–"
+    told = [
+        f"{words}: group {share(worst[name])}, person {share(worst.get(f'{name}_user'), '–')}"
+        for name, words in _FARTHEST.items()
+        if name in worst
+    ]
+    return "; ".join(told) or "–"
 
 
 def _attack_figure(attacks: Sequence[Mapping[str, Any]], table: Table | None) -> Figure | None:
