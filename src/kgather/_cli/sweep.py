@@ -41,6 +41,16 @@ def command(
             help="Publish half of the people once more, and try to tell them from the other half.",
         ),
     ] = True,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option("--vary", metavar="VAR=V,V,...", help="Try these values, too, as outliers=0.98,0.95,0.9."),
+    ] = None,
+    shadows: Annotated[
+        int,
+        typer.Option(
+            "--shadows", metavar="N", min=0, help="Publish N halves of the people, and learn who is in from these."
+        ),
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     reading: dict[str, Any],
@@ -63,6 +73,8 @@ def command(
             assignments=assignments or [],
             seed=seed,
             membership=membership,
+            vary=vary or [],
+            shadows=shadows,
             report=progress.report,
         )
     files = write(found, out) if out is not None else ()
@@ -85,6 +97,7 @@ def _sizes(k: str) -> list[int]:
 def _print(found: Sweep) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("method")
+    table.add_column("varied")
     for name in (
         "k",
         "MAE",
@@ -92,8 +105,10 @@ def _print(found: Sweep) -> None:
         "person found",
         "right group: 4 known",
         "8 known",
+        "farthest 3%",
         "exact",
         "membership",
+        "shadows",
         "groups",
         "seconds",
     ):
@@ -102,28 +117,33 @@ def _print(found: Sweep) -> None:
     for row in found.rows:
         if row.refused is None:
             table.add_row(*_cells(row))
-    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    Console(highlight=False, width=None if sys.stdout.isatty() else 150).print(table)
     print_line("* not beaten: none with as little loss and risk, and as many ratings covered.")
     best = found.recommended
     if best is not None:
-        print_line(f"Recommended: {best.method}, k = {best.k:,}. {best.why}")
+        with_what = f", {best.varied}" if best.varied else ""
+        print_line(f"Recommended: {best.method}, k = {best.k:,}{with_what}. {best.why}")
         print_line(f"The rule: {RULE}")
     for row in found.rows:
         if row.refused is not None:
-            print_line(f"{row.method}, k = {row.k}, was refused: {row.refused}")
+            with_what = f", {row.varied}," if row.varied else ","
+            print_line(f"{row.method}, k = {row.k}{with_what} was refused: {row.refused}")
 
 
 def _cells(row: SweepRow) -> list[str]:
     return [
         row.method,
+        row.varied or "",
         f"{row.k:,}",
         "-" if row.mae is None else f"{row.mae:.4f}",
         _share(row.covered),
         _share(row.user_reidentification),
         _share(row.right_group_4),
         _share(row.right_group_8),
+        _share(row.farthest),
         _share(row.exact_disclosure),
         "-" if row.membership_advantage is None else f"{row.membership_advantage:.3f}",
+        "-" if row.shadow_advantage is None else f"{row.shadow_advantage:.3f}",
         "-" if row.groups is None else f"{row.groups:,}",
         "-" if row.seconds is None else f"{row.seconds:.1f}",
         "*" if row.front else "",

@@ -19,6 +19,10 @@ _USERS, _ITEMS, _RATINGS = "kgather_early_users", "kgather_early_items", "kgathe
 _REASON = "reason is not null and reason <> 'not rated'"
 
 
+LOADED_ITEMS = "kgather_loaded_items"
+"""The setting `items` where the command line has read the catalogue."""
+
+
 def reason_not_to_use(settings: PublishSettings) -> str:
     """An expression of SQL on `loaded.ratings`: why the pipeline sets a row aside by itself, null where it does not."""
     return "case " + " ".join(_cases(settings)) + " end"
@@ -26,6 +30,8 @@ def reason_not_to_use(settings: PublishSettings) -> str:
 
 def _cases(settings: PublishSettings) -> Iterator[str]:
     yield "when problem is not null then problem"
+    if settings.items == LOADED_ITEMS:
+        yield "when item_id not in (from loaded.items) then 'item is not in the catalogue'"
     yield "when rating is null or not isfinite(rating) then 'rating is not a finite number'"
     if settings.not_rated is not None:
         yield f"when rating = {settings.not_rated!r} then 'not rated'"

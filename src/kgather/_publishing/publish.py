@@ -17,7 +17,7 @@ from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load
 from kgather._loaders.fetched import fetched
 from kgather._methods import built_in
 from kgather._publishing import disk, pipeline, runs
-from kgather._publishing.early import refuse_early, seen_early
+from kgather._publishing.early import LOADED_ITEMS, refuse_early, seen_early
 from kgather._publishing.kept_key import kept_key, put_key
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.publication import PublishSettings
@@ -25,7 +25,6 @@ from kgather._verify import promised_size, verify_release
 
 LOADED = "kgather_loaded"
 LOADED_ATTRIBUTES = "kgather_loaded_attributes"
-LOADED_ITEMS = "kgather_loaded_items"
 _FITTED = ("artifacts", "cells", "items_confirmed", "items")  # settings that the input may change
 
 Report = Callable[[str, int, int], None]

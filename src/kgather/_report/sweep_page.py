@@ -8,6 +8,7 @@ from kgather._report.layout import Figure, Table, Verdict, filled
 from kgather._report.text import finite, number, plain, setting, share
 
 _MOST_INPUTS = 5
+_SHARES = ("user_reidentification", "right_group_4", "right_group_8", "farthest", "exact_disclosure")
 _ALIKE = 0.1  # losses compare where coverage differs by no more
 
 
@@ -16,7 +17,9 @@ def render_sweep(said: Mapping[str, Any]) -> str:
     rows = [row for row in said.get("rows") or [] if isinstance(row, Mapping)]
     measured = [row for row in rows if not row.get("refused")]
     refused = [
-        [plain(row.get("method")), number(row.get("k")), plain(row["refused"])] for row in rows if row.get("refused")
+        [plain(row.get("method")), plain(row.get("varied") or "–"), number(row.get("k")), plain(row["refused"])]
+        for row in rows
+        if row.get("refused")
     ]
     held_out = finite(said.get("share"))
     return filled(
@@ -33,7 +36,7 @@ def render_sweep(said: Mapping[str, Any]) -> str:
             "group_plots": group_figures(measured),
             "measured": measured_table(measured, "Methods and sizes of group"),
             "refused": Table(
-                "Refused", [("Method", "text"), ("k", "number"), ("Reason", "text")], refused
+                "Refused", [("Method", "text"), ("Varied", "text"), ("k", "number"), ("Reason", "text")], refused
             ) if refused else None,
             "settings": Table(
                 "What was set beside method and k",
@@ -59,15 +62,18 @@ def measured_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
         caption,
         [
             ("Method", "text"),
+            ("Varied", "text"),
             ("k", "number"),
             ("MAE", "number"),
             ("Covered", "number"),
             ("Person found", "number"),
             ("Group found, 4 known", "number"),
             ("Group found, 8 known", "number"),
+            ("In the farthest 3% of the groups", "number"),
             ("Exact ratings shown", "number"),
             ("Membership advantage", "number"),
             ("By chance up to", "number"),
+            ("By shadow releases", "number"),
             ("Groups", "number"),
             ("Seconds", "number"),
             ("Not beaten", "verdict"),
@@ -76,15 +82,23 @@ def measured_table(rows: Sequence[Mapping[str, Any]], caption: str) -> Table:
         [
             [
                 plain(row.get("method")),
+                plain(row.get("varied") or "–"),
                 number(row.get("k"), "–"),
                 _loss(row),
                 share(row.get("covered"), "–"),
                 *(
                     share(row.get(name), "–")
-                    for name in ("user_reidentification", "right_group_4", "right_group_8", "exact_disclosure")
+                    for name in (
+                        "user_reidentification",
+                        "right_group_4",
+                        "right_group_8",
+                        "farthest",
+                        "exact_disclosure",
+                    )
                 ),
                 _advantage(row.get("membership_advantage")),
                 _advantage(row.get("membership_by_chance")),
+                _advantage(row.get("shadow_advantage")),
                 number(row.get("groups"), "–"),
                 _seconds(row),
                 Verdict("yes" if row.get("front") is True else ""),
@@ -109,7 +123,9 @@ def recommendation(rows: Sequence[Mapping[str, Any]]) -> str:
     """The release that is recommended, and why, in sentences; empty where none is."""
     for row in rows:
         if row.get("recommended") is True:
-            return f"{plain(row.get('method'))} with k = {number(row.get('k'))}. {plain(row.get('why') or '')}"
+            varied = f" and {plain(row['varied'])}" if row.get("varied") else ""
+            named = f"{plain(row.get('method'))} with k = {number(row.get('k'))}{varied}"
+            return f"{named}. {plain(row.get('why') or '')}"
     return ""
 
 
@@ -174,7 +190,8 @@ def _points(rows: Sequence[Mapping[str, Any]], x: str, y: str, *, marks: bool) -
 
 
 def _method(row: Mapping[str, Any]) -> str:
-    return plots.label_of(plain(row.get("method")), 24)
+    varied = f" {plain(row['varied'])}" if row.get("varied") else ""
+    return plots.label_of(plain(row.get("method")) + varied, 32)
 
 
 def _plotted(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence, read_evidence
 from kgather._loaders import LoadOptions, load
-from kgather._publishing.early import reason_not_to_use
+from kgather._publishing.early import LOADED_ITEMS, reason_not_to_use
 from kgather._publishing.pipeline import MEMORY_LIMIT
 from kgather._publishing.publish import AttributesSource, publish
 from kgather._release.release import DATABASE
@@ -61,7 +61,7 @@ def held_out(
             work / "release",
             # Nobody looks at the metrics here, and the items were looked at when all ratings were published.
             settings.model_copy(update={"metrics": "none", "items_confirmed": True}),
-            LoadOptions(),
+            LoadOptions(items=str(work / "items.parquet")) if (work / "items.parquet").exists() else LoadOptions(),
             user_attributes=user_attributes,
             keep_work=work / "work",
             report=report,
@@ -86,6 +86,9 @@ def _split(
         con.execute(f"set memory_limit = {literal(MEMORY_LIMIT)}")
         con.execute(f"set temp_directory = {literal(work / 'spill')}")
         loaded = load(con, inputs, options)
+        if options.items is not None:
+            con.execute(f"copy loaded.items to {literal(work / 'items.parquet')} (format parquet)")
+            settings = settings.model_copy(update={"items": LOADED_ITEMS})
         usable = f"({reason_not_to_use(settings)}) is null"
         rows, rating = _KEPT.get(settings.repeats or "latest", (_ALL, f"{settings.repeats}(rating)"))
         con.execute(_PAIRS.format(usable=usable, rows=rows, rating=rating))

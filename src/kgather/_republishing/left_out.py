@@ -33,6 +33,8 @@ def half_in(
         files = [work / "others.parquet", work / "members.parquet"]
         with duckdb.connect() as con:
             load(con, inputs, load_options)
+            if load_options.items is not None:
+                con.execute(f"copy loaded.items to {literal(work / 'items.parquet')} (format parquet)")
             for side, file in enumerate(files):
                 half = _HALF.format(salt=literal(f"/{seed}"), side=side)
                 con.execute(
@@ -43,7 +45,7 @@ def half_in(
             [str(files[1])],
             work / "release",
             settings.model_copy(update={"metrics": "none", "seed": seed, "items_confirmed": True}),
-            LoadOptions(),
+            LoadOptions() if load_options.items is None else LoadOptions(items=str(work / "items.parquet")),
             keep_work=work / "work",
         )
         with duckdb.connect() as con:

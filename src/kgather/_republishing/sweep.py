@@ -30,10 +30,14 @@ _EXACT = re.compile(r"(\d+) exact ratings?")
 _SAME_COVERAGE = 0.01
 _EXACT_BY_ACCIDENT = 0.01
 
+LOSS_OF_PROOF = 0.01
+"""So much more loss, on a scale from 1 to 5, may a release have whose item side is proven, to be recommended."""
+
 LOSS_ALLOWED = 0.05
 """So much more than the lowest loss may a recommended release have, as a share of it."""
 RULE = (
-    "Of the releases that cover as many of the held-out ratings as any, and whose loss is at most 5% above the lowest "
+    "If releases with item_epsilon cost less than a hundredth of a star, the one with the smallest is taken. "
+    "Otherwise: of the releases that cover as many of the held-out ratings as any, and whose loss is at most 5% above the lowest "
     "of these, the one with the smallest k at which all attacks find no more than chance does. If there is none, "
     "the one with the least risk. Risk is the mean of the shares of people found, of groups found with eight ratings "
     "known, of cells that show an exact rating, and of the advantage of membership beyond what chance gives."
@@ -51,12 +55,18 @@ class SweepRow:
     rating of their only rater, or let it be worked out. membership_advantage: of the best attacker who tells people who
     are in the data from people who are not (the largest true less the false positive rate), measured on a release of
     its own that half of the people are in; membership_by_chance: what it stays below where nothing can be told.
+    varied: what differs from the settings of the whole sweep, as `outliers=0.9`. farthest: how often the best attack
+    that knows eight exact ratings finds the group, of people in the 3% of the groups that are farthest from the middle.
+    shadow_advantage: the advantage of who has published the like again and again, where that was tried. proven: what
+    items' vectors tell is bounded by proof, and the loss is less than `loss_allowed` above that without; see
+    `with_proven`.
     quiet: no attack finds more than chance does, see `quiet`; None where something was not measured. seconds: of
     splitting, publishing and reading. front: not beaten by another row. recommended, why: see `with_recommended`.
     """
 
     method: str
     k: int
+    varied: str | None = None
     mae: float | None = None
     covered: float | None = None
     right_group_4: float | None = None
@@ -65,6 +75,10 @@ class SweepRow:
     exact_disclosure: float | None = None
     membership_advantage: float | None = None
     membership_by_chance: float | None = None
+    farthest: float | None = None
+    shadow_advantage: float | None = None
+    proven: bool = False
+    loss_allowed: float | None = None
     quiet: bool | None = None
     groups: int | None = None
     seconds: float | None = None
@@ -98,7 +112,9 @@ class Sweep:
             "share": HELD_OUT,
             "settings": dict(self.settings),
             "rule": RULE,
-            "recommended": None if found is None else {"method": found.method, "k": found.k, "why": found.why},
+            "recommended": None
+            if found is None
+            else {"method": found.method, "k": found.k, "varied": found.varied, "why": found.why},
             "rows": [asdict(row) for row in self.rows],
         }
 
@@ -122,33 +138,41 @@ def sweep(
     assignments: Sequence[str] = (),
     seed: int = 0,
     membership: bool = True,
+    vary: Sequence[str] = (),
+    shadows: int = 0,
     report: Listener = lambda *_: None,
 ) -> Sweep:
     """Publish four fifths of the ratings with each method and k, and look at what comes out.
 
     The same fifth is held out each time, and the same people are attacked. With `membership` half of the people are
     published once more, to see whether they can be told from the other half. `assignments` are further settings as
-    VAR=VALUE. Releases lie in a private temporary folder and are gone afterwards. `report` hears of each release.
+    VAR=VALUE; `vary` are settings with several values, as VAR=VALUE,VALUE, each of which is tried by itself beside the
+    release without. With `shadows` so many releases are made of halves of the people, for who learns from such.
+    Releases lie in a private temporary folder and are gone afterwards. `report` hears of each release.
 
     Raises InputError where a method is unknown, a k is less than 1, or all of them were refused.
     """
     settings = _checked(methods, ks, assignments)
-    pairs = [(method, k) for method in dict.fromkeys(methods) for k in sorted(set(ks))]
+    variations = [None, *_variations(vary, settings)]
+    tried = [(method, k, one) for method in dict.fromkeys(methods) for k in sorted(set(ks)) for one in variations]
     rows = []
     with fetched(inputs) as files:
-        for done, (method, k) in enumerate(pairs):
-            report("releases", done, len(pairs))
+        for done, (method, k, varied) in enumerate(tried):
+            report("releases", done, len(tried))
+            asked = [*assignments, *([varied] if varied else [])]
             try:
-                row = _measured(files, method, k, load_options, assignments, seed, membership=membership)
+                row = _measured(files, method, k, load_options, asked, seed, membership=membership, shadows=shadows)
             except (InputError, PromiseError) as error:
                 row = SweepRow(method, k, refused=" ".join(str(error).split()))
-            rows.append(row)
-    report("releases", len(pairs), len(pairs))
+            rows.append(replace(row, varied=varied))
+    report("releases", len(tried), len(tried))
     if all(row.refused for row in rows):
         told = "\n".join(dict.fromkeys(row.refused for row in rows if row.refused))
         msg = f"nothing could be published:\n{told}"
         raise InputError(msg)
-    return Sweep(with_recommended(with_front(rows)), tuple(Path(name).name for name in inputs), seed, settings)
+    return Sweep(
+        with_recommended(with_proven(with_front(rows))), tuple(Path(name).name for name in inputs), seed, settings
+    )
 
 
 def other_sizes(ks: Sequence[int]) -> OtherSizes | None:
@@ -160,7 +184,7 @@ def other_sizes(ks: Sequence[int]) -> OtherSizes | None:
         inputs: Sequence[str], settings: PublishSettings, options: LoadOptions, report: Listener
     ) -> list[dict[str, Any]]:
         same = settings.model_dump(
-            mode="json", exclude_defaults=True, exclude={"k", "method", "seed", "user_attributes"}
+            mode="json", exclude_defaults=True, exclude={"k", "method", "seed", "user_attributes", "items"}
         )
         assignments = [f"{name}={json.dumps(value)}" for name, value in same.items()]
         tried = sweep(
@@ -241,6 +265,22 @@ def _checked(methods: Sequence[str], ks: Sequence[int], assignments: Sequence[st
     return settings
 
 
+def _variations(vary: Sequence[str], settings: Mapping[str, str]) -> list[str]:
+    """`VAR=VALUE` for each value of each setting that is varied."""
+    found = []
+    for text in vary:
+        name, equals, listed = text.partition("=")
+        values = [value.strip() for value in listed.split(",") if value.strip()]
+        if not equals or not values or name not in PublishSettings.model_fields or name in _NOT_FREE:
+            msg = f"--vary takes a var and its values, as outliers=0.98,0.95,0.9, not {text!r}."
+            raise InputError(msg)
+        if name in settings:
+            msg = f"--vary {name}: --set gives it one value, and only one of them can hold. Leave one out."
+            raise InputError(msg)
+        found += [f"{name}={value}" for value in values]
+    return found
+
+
 def _measured(
     inputs: Sequence[str],
     method: str,
@@ -250,8 +290,9 @@ def _measured(
     seed: int,
     *,
     membership: bool,
+    shadows: int,
 ) -> SweepRow:
-    from kgather._attacks import quick
+    from kgather._attacks import quick, run
     from kgather._evaluation.metrics import shown_errors
     from kgather._republishing.held_out import held_out
     from kgather._republishing.left_out import half_in
@@ -270,9 +311,16 @@ def _measured(
     mae, _, covered = shown_errors(evidence, users, items, ratings)
     found = quick(evidence, seed=seed).as_dict()
     told = [result.as_dict() for result in half_in(inputs, settings, load_options, seed=seed)] if membership else []
+    by_shadows = None
+    if shadows:
+        again = run(evidence, attacks=["shadows"], shadows=shadows, seed=seed, original_too=False)
+        by_shadows = again.results[0].details["advantage"]
     return SweepRow(
         method,
         k,
+        shadow_advantage=by_shadows,
+        # A hundredth of a star, on a scale from 1 to 5.
+        loss_allowed=LOSS_OF_PROOF * evidence.scale.width / 4,
         mae=_finite(mae),
         covered=_finite(covered),
         groups=len(evidence.group_ids),
@@ -294,7 +342,15 @@ def risks(found: Mapping[str, Any]) -> dict[str, Any]:
     ]
     told = [result["details"] for result in results if result["attack"] == "membership"]
     best: Mapping[str, Any] = max(told, key=lambda details: float(details["advantage"]), default={})
+    far = [
+        float(result["details"]["farthest_3_percent"])
+        for result in results
+        if "farthest_3_percent" in result["details"]
+        and _EXACT.fullmatch(str(result["knowledge"]))
+        and result["known"] == 8
+    ]
     return {
+        "farthest": max(far, default=None),
         "right_group_4": max(by_known[4], default=None),
         "right_group_8": max(by_known[8], default=None),
         "user_reidentification": max(_rates(results, "user"), default=None),
@@ -334,6 +390,28 @@ def quiet(results: Sequence[Mapping[str, Any]]) -> bool | None:
     )
 
 
+def with_proven(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
+    """Mark, of each method and k, the release with the smallest item_epsilon whose loss is less than a hundredth of a
+    star above that of the release without. O(n^2).
+    """
+    found = list(rows)
+    for row in rows:
+        if row.varied is not None or row.mae is None or row.loss_allowed is None:
+            continue
+        able = [
+            other
+            for other, one in enumerate(rows)
+            if (one.method, one.k) == (row.method, row.k)
+            and (one.varied or "").startswith("item_epsilon=")
+            and one.mae is not None
+            and one.mae < row.mae + row.loss_allowed
+        ]
+        if able:
+            best = min(able, key=lambda other: float(str(rows[other].varied).partition("=")[2]))
+            found[best] = replace(rows[best], proven=True)
+    return tuple(found)
+
+
 def with_recommended(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
     """Mark the row that `RULE` recommends, and say why; none where no row could be. O(n).
 
@@ -346,13 +424,17 @@ def with_recommended(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
     if not able:
         return tuple(rows)
     least = min(_number(rows[place].mae) for place in able)
-    near = [place for place in able if _number(rows[place].mae) <= least * (1 + LOSS_ALLOWED)]
+    # What is proven for next to nothing is better than what was tried.
+    proven = [place for place in able if rows[place].proven]
+    near = proven or [place for place in able if _number(rows[place].mae) <= least * (1 + LOSS_ALLOWED)]
     still = [place for place in near if rows[place].quiet]
     if still:
         best = min(still, key=lambda place: (rows[place].k, _number(rows[place].mae)))
     else:
         best = min(near, key=lambda place: (_risk(rows[place]), _number(rows[place].mae), rows[place].k))
     why = _why(rows[best], least, quiet=bool(still), others=len(near) - 1)
+    if proven:
+        why = f"What its items' vectors tell is bounded by proof, for less than .01 of a star. {why}"
     return tuple(
         replace(row, recommended=place == best, why=why if place == best else None) for place, row in enumerate(rows)
     )
