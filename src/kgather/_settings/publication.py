@@ -578,6 +578,13 @@ class PublishSettings(BaseModel):
         }
 
     @classmethod
+    def of_parameters(cls, parameters: Mapping[str, Any]) -> "PublishSettings":
+        """The settings that a release says it was made with, for making the like again. Raises InputError."""
+        named = {name: value for name, value in parameters.items() if name in cls.model_fields}
+        again = {"metrics": "none", "i_know_this_is_not_anonymous": True, "items_confirmed": True}
+        return cls.from_options(named | again, [])
+
+    @classmethod
     def from_options(cls, options: dict[str, Any], assignments: list[str]) -> "PublishSettings":
         """Build settings from options (None: not given) and `VAR=VALUE` assignments, which beat them.
 
