@@ -6,27 +6,24 @@ of Carlini, Chien, Nasr, Song, Terzis and Tramer 2022, with releases in the plac
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgather._attacks.attacked import Attacked, in_threads
+from kgather._attacks.attacked import Attacked
 from kgather._attacks.profiles import profiles_of, rank_of
 from kgather._attacks.results import AttackResult
 from kgather._attacks.roc import Curve, auc
 from kgather._attacks.shadow_scores import Learnt
+from kgather._attacks.shadow_traces import TRACES, ItemsOf, Seen, trace
 from kgather._attacks.shadows import LEAST, SHADOWS, Shadowed, affordable, halves, in_turn, people_of
 from kgather._attacks.telling import ALONE, People, tell_alone, variance_of
 from kgather._errors import InputError
 from kgather.udfs._shared.options import whole
-from kgather.udfs.attacking._shadow_traces import trace_over_releases
-from kgather.udfs.preferences.item_side import LARGEST_REACH
-from kgather.udfs.preferences.options import AlsOptions, options_of
 
-NUMBERS = (*ALONE, "traced")
-"""What is computed of a person in each release: the numbers of `telling` that need the release alone, and `traced`, how
-far the items lean to where the person pulls them."""
+NUMBERS = (*ALONE, *TRACES)
+"""What is computed of a person in each release: the numbers of `telling` that need the release alone, and how far the
+items lean to where the person pulls them."""
 
 ALL = "all_numbers"
 """All numbers put together."""
@@ -34,7 +31,6 @@ ALL = "all_numbers"
 _TESTED = 1 / 3  # of the shadow releases; the others are learnt from
 _WORK = 1e11  # ratings compared with candidates, over all shadow releases
 _LEAST_PEOPLE, _MOST_PEOPLE = 1000, 10_000
-_FLOOR = 1e-6  # of an item's variance over releases, in units of the ratings
 _FOUND = 0.8
 _DECILE = 0.1
 _Z = 1.959963984540054
@@ -99,65 +95,19 @@ def _numbers(
     width = shadowed.scale[1] - shadowed.scale[0] or 1.0
     nothing = np.zeros(shadowed.ratings.n_users, dtype=np.int64)
 
-    def read(number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def read(number: int) -> tuple[ItemsOf, NDArray[np.float64]]:
         made = shadowed.release(number, people_of(shadowed.ratings, member[number]))
         profiles = profiles_of(made.shown, rank)
         own = People.rows(shadowed.ratings, people, ~np.isnan(made.shown.item_levels), nothing)
         told = tell_alone(
             made.shown, own, profiles, width=width, variance=variance_of(own, profiles.means), threads=1
         )
-        return profiles.means, np.stack([told[name] for name in ALONE], axis=1)
+        return ItemsOf.of(made.shown, profiles.means), np.stack([told[name] for name in ALONE], axis=1)
 
     read_off = in_turn(read, range(len(member)), threads)
-    means = np.stack([one for one, _ in read_off], axis=1)
     told = np.stack([one for _, one in read_off])
-    traced = _traced(shadowed, people, means, len(member) - tested, threads)
-    return np.concatenate([told, traced.T[:, :, None]], axis=2)
-
-
-def _traced(
-    shadowed: Shadowed, people: NDArray[np.int64], means: NDArray[np.float64], learnt: int, threads: int | None
-) -> NDArray[np.float64]:
-    """How far the items of people int64[p] lean to where the person pulls them, float64[p, s].
-
-    means float64[m, s]: what the average user is shown of each item in each release, NaN where nothing; learnt: from
-    how many of them, the first, the attacker knows what is usual and how it varies.
-    """
-    everything = np.ones(len(means), dtype=np.bool_)
-    own = People.rows(shadowed.ratings, people, everything, np.zeros(shadowed.ratings.n_users, dtype=np.int64))
-    shown = ~np.isnan(means[:, :learnt])
-    times = shown.sum(axis=1)
-    usual = np.where(shown, means[:, :learnt], 0.0).sum(axis=1) / np.maximum(times, 1)
-    gaps = np.where(shown, means[:, :learnt] - usual[:, None], 0.0)
-    variance = (gaps**2).sum(axis=1) / np.maximum(times - 1, 1) + _FLOOR
-    raters = np.bincount(shadowed.ratings.items, minlength=len(means)) / 2
-    pulls = np.where(times[own.items] > 1, _pulls(shadowed, own, usual, raters) / variance[own.items], 0.0)
-    shifts = np.nan_to_num(means - usual[:, None])
-    out = np.zeros((len(people), means.shape[1]))
-    in_threads(partial(trace_over_releases, own.indptr, own.items, pulls, shifts, out), len(people), threads)
-    return out
-
-
-def _pulls(
-    shadowed: Shadowed, own: People, usual: NDArray[np.float64], raters: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """By how much each rating moves the level of its item, about, float64[ratings]. raters float64[m] in a release."""
-    middle = float(shadowed.ratings.values.mean())
-    lengths = np.diff(own.indptr)
-    owner = np.repeat(np.arange(len(own)), lengths)
-    means = np.bincount(owner, own.ratings, minlength=len(own)) / np.maximum(lengths, 1)
-    above = own.ratings - means[owner] - (usual[own.items] - middle)
-    few = raters[own.items]
-    least = shadowed.settings.least_raters
-    share = np.clip((few - least) / least, 0.0, 1.0) if least > 1 else np.ones(len(few))
-    moved = above / (few + 1.0)
-    if shadowed.settings.solver == "als":
-        options = options_of("als", shadowed.settings.solver_options)
-        assert isinstance(options, AlsOptions)
-        if options.influence > 0:
-            most = min(options.influence, LARGEST_REACH) * float(np.std(shadowed.ratings.values, dtype=np.float64))
-            moved = np.clip(moved, -most, most)
-    return share * moved
+    seen = Seen.of([one for one, _ in read_off], len(member) - tested)
+    return np.concatenate([told, trace(shadowed, people, seen, threads)], axis=2)
 
 
 @dataclass(frozen=True)

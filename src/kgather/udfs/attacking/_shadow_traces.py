@@ -32,3 +32,47 @@ def trace_over_releases(
                 row = shifts[items[j]]
                 for s in range(releases):
                     out[t, s] += pull * row[s]
+
+
+@njit(nogil=True, cache=True)
+def fit_people(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    ratings: NDArray[np.float32],
+    usual: NDArray[np.float64],
+    axes: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    places: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    start: int,
+    end: int,
+) -> None:
+    """Fold people start..end into item vectors: write places float64[t, d] and what is left of each rating.
+
+    indptr int64[t + 1], items int32, ratings float32: by row. usual float64[m], axes float64[m, d]: of items. ridge
+    float64[d + 1]: added to the diagonal, for the person's level first. gaps float64[ratings]. Ridge regression of the
+    ratings less what is usual; O(n d^2 + d^3) for n ratings.
+    """
+    d = axes.shape[1]
+    for t in range(start, end):
+        system, onto = np.zeros((d + 1, d + 1)), np.zeros(d + 1)
+        row = np.ones(d + 1)
+        for j in range(indptr[t], indptr[t + 1]):
+            item = items[j]
+            gap = np.float64(ratings[j]) - usual[item]
+            for a in range(d):
+                row[a + 1] = axes[item, a]
+            for a in range(d + 1):
+                onto[a] += row[a] * gap
+                for b in range(d + 1):
+                    system[a, b] += row[a] * row[b]
+        for a in range(d + 1):
+            system[a, a] += ridge[a]
+        found = np.linalg.solve(system, onto)
+        for a in range(d):
+            places[t, a] = found[a + 1]
+        for j in range(indptr[t], indptr[t + 1]):
+            item = items[j]
+            gaps[j] = np.float64(ratings[j]) - usual[item] - found[0]
+            for a in range(d):
+                gaps[j] -= axes[item, a] * found[a + 1]
