@@ -174,10 +174,7 @@ def tell(shadowed: Shadowed, threads: int | None = None, pairs: int = _PAIRS) ->
             name: Existing(np.stack([one for one, _ in found]), np.stack([other for _, other in found]))
             for name, found in links.items()
         },
-        {
-            name: Sign(*(np.array(column) for column in zip(*found, strict=True)))  # type: ignore[arg-type]
-            for name, found in signs.items()
-        },
+        {name: Sign(*(np.array(column) for column in zip(*found, strict=True))) for name, found in signs.items()},
     )
 
 

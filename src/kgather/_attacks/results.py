@@ -79,6 +79,7 @@ KINDS = {
     "linkage": "all ratings",
     "intersection": "two releases",
     "membership": "membership",
+    "shadows": "membership, by shadow releases",
 }
 
 
@@ -115,12 +116,14 @@ class AttackReport:
                 return other
         return None
 
-    def worst(self, measure: str) -> tuple[float, AttackResult] | None:
+    def worst(self, measure: str, attack: str | None = None) -> tuple[float, AttackResult] | None:
         """The largest value of a measure and the result it comes from; None where no attack measures it.
 
-        measure: user, group, matched, rightly_matched, or the name of one of the details.
+        measure: user, group, matched, rightly_matched, or the name of one of the details. attack: looks at the results
+        of this one only.
         """
-        found = [(value, result) for result in self.results if (value := _measured(result, measure)) is not None]
+        looked_at = [result for result in self.results if attack in (None, result.attack)]
+        found = [(value, result) for result in looked_at if (value := _measured(result, measure)) is not None]
         return max(found, key=lambda pair: pair[0], default=None)
 
     def best(self) -> tuple[Best, ...]:

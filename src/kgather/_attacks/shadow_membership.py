@@ -36,7 +36,7 @@ _DECILE = 0.1
 _Z = 1.959963984540054
 
 
-def shadows(
+def shadow_membership(
     attacked: Attacked, *, asked: int = SHADOWS, targets: int = _LEAST_PEOPLE, seed: int = 0, threads: int | None = None
 ) -> AttackResult:
     """Publish random halves of the people of a release, and tell in a third of these shadow releases who is in, by what
@@ -99,9 +99,7 @@ def _numbers(
         made = shadowed.release(number, people_of(shadowed.ratings, member[number]))
         profiles = profiles_of(made.shown, rank)
         own = People.rows(shadowed.ratings, people, ~np.isnan(made.shown.item_levels), nothing)
-        told = tell_alone(
-            made.shown, own, profiles, width=width, variance=variance_of(own, profiles.means), threads=1
-        )
+        told = tell_alone(made.shown, own, profiles, width=width, variance=variance_of(own, profiles.means), threads=1)
         return ItemsOf.of(made.shown, profiles.means), np.stack([told[name] for name in ALONE], axis=1)
 
     read_off = in_turn(read, range(len(member)), threads)

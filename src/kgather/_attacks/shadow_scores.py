@@ -34,7 +34,7 @@ class Learnt:
     @classmethod
     def of(cls, numbers: NDArray[np.float64], member: NDArray[np.bool_]) -> Self:
         """numbers float64[s, n, q] of s releases, each person in half of them: member bool[s, n]. O(s n q^2)."""
-        releases, n, q = numbers.shape
+        releases, _, q = numbers.shape
         times = np.maximum(member.sum(axis=0), 1)[:, None]
         others = np.maximum((~member).sum(axis=0), 1)[:, None]
         inside = np.einsum("snq,sn->nq", numbers, member.astype(np.float64)) / times

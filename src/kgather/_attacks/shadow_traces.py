@@ -33,7 +33,7 @@ _STIFF = 10.0  # ratings that hold an item's factors where they are, where the s
 @dataclass(frozen=True)
 class ItemsOf:
     """The items of one release. means float64[m]: what the average user is shown, NaN where the item is not. factors
-    float64[m, r]: for users whose places have variance 1. spread: the variance of groups' places, the mean over factors.
+    float64[m, r]: for users whose places have variance 1. spread: the variance of groups' places, on average.
     """
 
     means: NDArray[np.float64]
@@ -110,9 +110,7 @@ def _turned(factors: list[NDArray[np.float64]], learnt: int) -> NDArray[np.float
     return np.stack([one.T for one in turned], axis=2)
 
 
-def trace(
-    shadowed: Shadowed, people: NDArray[np.int64], seen: Seen, threads: int | None
-) -> NDArray[np.float64]:
+def trace(shadowed: Shadowed, people: NDArray[np.int64], seen: Seen, threads: int | None) -> NDArray[np.float64]:
     """The `TRACES` of people int64[p] in each release, float64[s, p, 2]. O(ratings x releases x r)."""
     everything = seen.times > 1
     own = People.rows(shadowed.ratings, people, everything, np.zeros(shadowed.ratings.n_users, dtype=np.int64))

@@ -15,6 +15,7 @@ from kgather._attacks.membership import read_others
 from kgather._attacks.results import AttackReport
 from kgather._attacks.row_order import Members, pseudonyms_in
 from kgather._attacks.runner import KNOWN, Extra, run
+from kgather._attacks.shadows import SHADOWS
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence
 from kgather._loaders import LoadOptions
@@ -54,6 +55,7 @@ def attack_release(
     seed: int = 0,
     attacks: Sequence[str] | None = None,
     original_too: bool = True,
+    shadows: int = SHADOWS,
 ) -> AttackReport:
     """Open a release with what it was made of, and attack it: see `open_attacked` and `runner.run`.
 
@@ -70,6 +72,7 @@ def attack_release(
         attacks=attacks,
         original_too=original_too,
         extra=extra,
+        shadows=shadows,
     )
 
 
