@@ -42,13 +42,14 @@ _Z = 1.959963984540054
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The ratings that are left out in half of the releases. entries int64[c] ascending, users int64[c], ratings
+    """The ratings that are left out in half of the releases. entries int64[c] ascending, users, items int64[c], ratings
     float64[c], above bool[c]: at or above the mean of the rater's other ratings, which is others float64[c]. by_class:
     which of them, bool[c], are of items of each class. shares: what share of all ratings is of such items.
     """
 
     entries: NDArray[np.int64]
     users: NDArray[np.int64]
+    items: NDArray[np.int64]
     ratings: NDArray[np.float64]
     others: NDArray[np.float64]
     by_class: dict[str, NDArray[np.bool_]]
@@ -66,7 +67,7 @@ def attribute(attacked: Attacked, *, asked: int = SHADOWS, seed: int = 0, thread
     class of items, of 2,000 people. Of the two `WAYS` the one that errs less on published ratings counts: `by`.
 
     details: `gain`: by how much smaller the mean absolute error of a rating is that was published, as ratings are
-    spread over classes of items, with a 95% interval over people, and `gain_CLASS`; `mae_in`, `mae_out`; `sign_in`,
+    spread over classes of items, with a 95% interval, and `gain_CLASS`; `mae_in`, `mae_out`; `sign_in`,
     `sign_out`: the AUC of telling ratings that are at or above the mean of their rater's other ratings, `sign_gain`
     their difference, and all three by class; `ratings_CLASS`: how many ratings were looked at; `gain_by_WAY`;
     `shadows`.
@@ -143,6 +144,7 @@ def _choose(shadowed: Shadowed) -> _Chosen:
     return _Chosen(
         found,
         users,
+        ratings.items[found].astype(np.int64),
         values,
         (sums[users] - values) / (lengths[users] - 1),
         {name: kept for name, kept in by_class.items() if kept.sum() >= _FEWEST},
@@ -217,15 +219,16 @@ def _gains(errors: NDArray[np.float64], published: NDArray[np.bool_]) -> NDArray
 
 def _weighted(gains: NDArray[np.float64], chosen: _Chosen) -> tuple[float, float]:
     """The mean gain of a rating, where classes of items have the shares that they have in the data, and half of its 95%
-    interval over people.
+    interval, over people or over items, whichever is wider.
     """
     weights = np.zeros(len(gains))
     for name, kept in chosen.by_class.items():
         weights[kept] = chosen.shares[name] / kept.sum()
     weights /= max(weights.sum(), 1e-300)
     mean = float(weights @ gains)
-    of_people = np.bincount(chosen.users, weights * (gains - mean))
-    return mean, _Z * math.sqrt(float((of_people**2).sum()))
+    apart = weights * (gains - mean)
+    squares = [float((np.bincount(codes, apart) ** 2).sum()) for codes in (chosen.users, chosen.items)]
+    return mean, _Z * math.sqrt(max(squares))
 
 
 def _signs(predicted: NDArray[np.float64], published: NDArray[np.bool_], chosen: _Chosen) -> dict[str, float]:

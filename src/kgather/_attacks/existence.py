@@ -2,8 +2,7 @@
 
 The attacker knows every rating but one, the seed and the settings, so that only the noise is left: the item's vector is
 computed with and without the rating, and the best test between the two is a likelihood ratio. The same goes for the
-rating's sign, above or below what its rater gives on average. The noise that rare items share is known to the attacker,
-who sees many of them.
+rating's sign, above or below what its rater gives on average. The level that rare items share is seen in all of them.
 
 Source: that of one more person in aggregates when everybody else is known is the attacker of differential privacy
 (Dwork, McSherry, Nissim and Smith 2006); link existence is section 3.1 of Chang et al. 2010.
@@ -114,13 +113,14 @@ def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) 
     """
     shadowed = Shadowed.of(attacked.evidence, seed)
     tested = tell(shadowed, threads)
-    if not tested.signs and not tested.existing:
-        msg = f"the attack existence needs items with up to {5 * tested.threshold} raters."
-        raise InputError(msg)
     links = {name: float(found.aucs.mean()) for name, found in tested.existing.items()}
     signs = {name: found.auc for name, found in tested.signs.items() if not math.isnan(found.auc)}
     near = [value for name, value in links.items() if name not in ("below", "above")]
     close = [value for name, value in signs.items() if name != "above"]
+    if not near or not close:
+        t = tested.threshold
+        msg = f"the attack existence needs items with {t} to {2 * t} raters, some of whom like and some dislike them."
+        raise InputError(msg)
     return AttackResult(
         attack="existence",
         knowledge="all other ratings",
@@ -133,8 +133,8 @@ def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) 
         chance_group=attacked.chance_group,
         seed=seed,
         details={
-            **({"existence_auc": max(near)} if near else {}),
-            **({"sign_auc": max(close)} if close else {}),
+            "existence_auc": max(near),
+            "sign_auc": max(close),
             **{f"existence_{name}": value for name, value in links.items()},
             **{f"sign_{name}": value for name, value in signs.items()},
             **{f"pairs_{name}": float(len(found.above)) for name, found in tested.signs.items()},
@@ -273,19 +273,24 @@ class _Noise:
         )
 
     def _spread(self, side: ItemSide, item: int) -> NDArray[np.float64]:
-        """Standard deviations of an item's level and factors, float64[r + 1], the shared noise aside."""
+        """Standard deviations of an item's level and factors, float64[r + 1], without what rare items share."""
         rank = side.factors.shape[1]
         own = self.reaches * side.reach[item]
         in_factors = own / math.sqrt(max(side.unit, 1e-12) * rank)
         return np.sqrt(np.concatenate([[own], np.full(rank, in_factors)]) ** 2 + self.rounding**2)
 
+    def _of_shared(self, side: ItemSide, seen: ItemSide) -> float:
+        """The standard deviation of the shared level as an attacker sees it, who takes the mean over the rare items of
+        `seen`.
+        """
+        rare = _rare(seen)
+        own = math.sqrt(float(((self.reaches * seen.reach[rare]) ** 2).mean()) + self.rounding**2)
+        return math.hypot(self.reaches * side.shared_reach, own / math.sqrt(int(rare.sum())))
+
     def sign(self, low: ItemSide, high: ItemSide, truth: ItemSide, item: int) -> tuple[float, float]:
         """Mean and variance, over the noise, of the logarithm of the likelihood ratio of a high to a low rating."""
-        if truth.own[item] == 0.0:
-            # All rare items show the shared level, each with noise of its own.
-            rare = (truth.own == 0.0) & (truth.raters > 0)
-            own = np.sqrt((self.reaches * truth.reach[rare]) ** 2 + self.rounding**2)
-            spread = np.array([math.hypot(self.reaches * truth.shared_reach, float(own.mean()) / math.sqrt(len(own)))])
+        if truth.own[item] == 0.0 and _rare(truth)[item]:
+            spread = np.array([self._of_shared(truth, truth)])
             bottom, top, middle = (np.array([side.level[item]]) for side in (low, high, truth))
         else:
             spread = self._spread(truth, item)
@@ -300,22 +305,26 @@ class _Noise:
         sides = (with_it, without)
         means, spreads = [_vector(side, item) for side in sides], [self._spread(side, item) for side in sides]
         shown = [self._shown(int(side.raters[item])) for side in sides]
+        rare = all(bool(_rare(side).any()) for side in sides)
+        level = [float(side.level[_rare(side)][0]) if rare else 0.0 for side in sides]
+        around = [self._of_shared(side, with_it) if rare else 1.0 for side in sides]
         found = []
         for truth in (0, 1):
-            shared = generator.standard_normal(_DRAWS)[:, None] * np.eye(1, len(means[0]))
+            shared = level[truth] + around[truth] * generator.standard_normal(_DRAWS)
+            fits = [-(((shared - one) / two) ** 2) / 2 - math.log(two) for one, two in zip(level, around, strict=True)]
+            # What is shown of all rare items is part of what is shown of this one.
             centres = [
-                mean + self.reaches * side.shared_reach * (1.0 - side.own[item]) * shared
-                for mean, side in zip(means, sides, strict=True)
+                mean + (1.0 - side.own[item]) * (shared - one)[:, None] * np.eye(1, len(mean)) * float(rare)
+                for mean, side, one in zip(means, sides, level, strict=True)
             ]
             values = centres[truth] + spreads[truth] * generator.standard_normal(centres[truth].shape)
-            fits = [
-                -(((values - centre) / spread) ** 2).sum(axis=1) / 2 - np.log(spread).sum()
-                for centre, spread in zip(centres, spreads, strict=True)
-            ]
             seen = generator.random(_DRAWS) < shown[truth]
-            there = fits[0] - fits[1] + math.log(max(shown[0], 1e-300) / max(shown[1], 1e-300))
-            gone = math.log(max(1 - shown[0], 1e-300) / max(1 - shown[1], 1e-300))
-            found.append(np.where(seen, there, gone))
+            for side, (centre, spread) in enumerate(zip(centres, spreads, strict=True)):
+                of_vector = -(((values - centre) / spread) ** 2).sum(axis=1) / 2 - np.log(spread).sum()
+                fits[side] = fits[side] + np.where(
+                    seen, of_vector + math.log(max(shown[side], 1e-300)), math.log(max(1 - shown[side], 1e-300))
+                )
+            found.append(fits[0] - fits[1])
         return found[0], found[1]
 
     def _shown(self, raters: int) -> float:
@@ -324,6 +333,11 @@ class _Noise:
             return 1.0
         beyond = (self.least - raters) / RARE_NOISE
         return 0.5 * math.exp(-beyond) if beyond > 0 else 1.0 - 0.5 * math.exp(beyond)
+
+
+def _rare(side: ItemSide) -> NDArray[np.bool_]:
+    """The items that show the shared level and nothing of their own, bool[m]."""
+    return (side.own == 0.0) & (side.raters > 0)
 
 
 def _vector(side: ItemSide, item: int) -> NDArray[np.float64]:

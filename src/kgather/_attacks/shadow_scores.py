@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _STEADY = 1e-3  # added to correlations, so that numbers that say the same do no harm
-_TYPICAL = 8.0  # a person's variance counts so many releases of the typical one
+_TYPICAL = 8.0  # releases that a person's variance counts beside those learnt from, of the typical variance at most ...
+_LEAST = 0.1  # ... and of this share of it at least: what did not vary so far may vary yet
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Learnt:
         gaps = numbers - np.where(member[:, :, None], inside, outside)
         own = np.einsum("snq,snq->nq", gaps, gaps)
         typical = own.mean(axis=0) / releases
-        spread = np.sqrt((own + _TYPICAL * np.minimum(typical, own / releases)) / (releases - 2 + _TYPICAL) + 1e-18)
+        drawn = np.clip(own / releases, _LEAST * typical, typical)
+        spread = np.sqrt((own + _TYPICAL * drawn) / (releases - 2 + _TYPICAL) + 1e-18)
         flat = (gaps / spread).reshape(-1, q)
         scale = np.sqrt(np.maximum((flat**2).mean(axis=0), 1e-12))
         flat /= scale

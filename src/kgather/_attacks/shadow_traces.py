@@ -155,7 +155,7 @@ def _fit(own: People, seen: Seen, threads: int | None) -> tuple[NDArray[np.float
 def _own_share(shadowed: Shadowed, raters: NDArray[np.float64]) -> NDArray[np.float64]:
     """How much of an item's vector is its own, with so many raters in a release."""
     least = shadowed.settings.least_raters
-    return np.clip((raters - least) / least, 0.0, 1.0) if least > 1 else np.ones(len(raters))
+    return np.clip((raters - least) / least, 0.0, 1.0)
 
 
 def _als(shadowed: Shadowed) -> AlsOptions | None:

@@ -31,6 +31,11 @@ LEAST = 12
 
 _RATINGS = 400_000_000  # ratings that the shadow releases are made of, all together
 _PART = {"all", "low_rank"}  # cells of which a release leaves none out
+_ATTRIBUTES = ("level_column", "personal_columns", "sensitive_columns")
+_IN_MEMORY = (
+    "shadow releases are made in memory, which goes for homogenize predicted, methods that gather on vectors and all "
+    "cells only. This release {lacks}."
+)
 
 Read = TypeVar("Read")
 
@@ -63,7 +68,7 @@ class Shadowed:
             users=np.flatnonzero(inside),
             settings=settings,
             scale=(evidence.scale.low, evidence.scale.high),
-            catalogue=bool((evidence.shown_items & nobody).any()),
+            catalogue=settings.items is not None or bool((evidence.shown_items & nobody).any()),
             seed=seed_number(seed),
         )
 
@@ -81,6 +86,8 @@ class Shadowed:
 
 def _settings(evidence: Evidence) -> PublishSettings:
     """The settings of a release that can be made in memory."""
+    if any(evidence.parameters.get(name) for name in _ATTRIBUTES):
+        raise InputError(_IN_MEMORY.format(lacks="was made with users' attributes"))
     settings = PublishSettings.of_parameters(evidence.parameters)
     method = settings.of_method
     lacks = None
@@ -91,11 +98,7 @@ def _settings(evidence: Evidence) -> PublishSettings:
     elif settings.sensitive_l is not None:
         lacks = "diversity of sensitive values"
     if lacks is not None:
-        msg = (
-            "shadow releases are made in memory, which goes for homogenize predicted, methods that gather on vectors "
-            f"and all cells only. This release has {lacks}."
-        )
-        raise InputError(msg)
+        raise InputError(_IN_MEMORY.format(lacks=f"has {lacks}"))
     return settings
 
 

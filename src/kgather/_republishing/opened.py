@@ -1,7 +1,7 @@
 """Opens what an attack needs: the release with its originals, and what some attacks need beside them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -19,6 +19,7 @@ from kgather._attacks.shadows import SHADOWS
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence
 from kgather._loaders import LoadOptions
+from kgather._settings.publication import PublishSettings
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def open_attacked(
         days=sources.dates,
         report=report,
     )
+    evidence = _with_assignments(evidence, sources.assignments)
     second = None
     first = Attacked.of(evidence) if sources.second is not None or sources.others is not None else None
     if first is not None and sources.second is not None:
@@ -114,6 +116,15 @@ def open_attacked(
         msg = f"{sources.release} lacks members.parquet or groups.parquet, or they cannot be read."
         raise InputError(msg) from None
     return evidence, Extra(members, _pseudonyms(sources.originals), second, others)
+
+
+def _with_assignments(evidence: Evidence, assignments: Sequence[str]) -> Evidence:
+    """The evidence with the parameters that the release does not name, but whoever attacks it."""
+    if not assignments:
+        return evidence
+    names = {assignment.partition("=")[0] for assignment in assignments}
+    named = PublishSettings.of_parameters(evidence.parameters, assignments).model_dump(mode="json", include=names)
+    return replace(evidence, parameters={**evidence.parameters, **named})
 
 
 def _pseudonyms(originals: Sequence[str]) -> NDArray[np.str_] | None:
