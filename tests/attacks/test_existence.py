@@ -98,13 +98,16 @@ def test_existing_by_hand() -> None:
 
 def test_classes_leave_no_gap() -> None:
     classes = classes_of(10)
-    assert [(one.first, one.last) for one in classes] == [(1, 9), (10, 10), (11, 11), (12, 15), (16, 20), (21, 50)]
+    assert [(one.first, one.last) for one in classes] == [(1, 9), (10, 10), (11, 11), (12, 15), (16, 20), (21, None)]
 
 
-def test_data_without_such_items_say_so() -> None:
+def test_data_without_such_items() -> None:
     everybody = published(ratings(n=60, m=10, rarest=0.7))
-    with pytest.raises(InputError, match="items with 5 to 10 raters"):
-        existence(Attacked.of(everybody), threads=1)
+    found = existence(Attacked.of(everybody), threads=1).details
+    assert (found["sign_auc"], found["existence_auc"]) == (found["sign_above"], found["existence_above"])
+    same = dataclasses.replace(everybody.original, values=np.full(everybody.original.nnz, 3, dtype=np.float32))
+    with pytest.raises(InputError, match="people who rate differently"):
+        existence(Attacked.of(dataclasses.replace(everybody, original=same)), threads=1)
     other = dataclasses.replace(everybody, parameters={"k": 5, "homogenize": "padded", "cells": "rated"})
     with pytest.raises(InputError, match="made in memory"):
         existence(Attacked.of(other))

@@ -234,7 +234,7 @@ def test_ratings_instead_of_the_working_database(released: Published, sample: Pa
 def test_shadow_releases_are_made_of_what_the_release_says(released: Published, made: Made) -> None:
     command = ("--attacks", "shadows,attribute,existence", "--shadows", 12, "--no-on-original")
     code, said = called(released.folder, "--original", released.work_database, *command, "--max-shadow-advantage", "1")
-    assert code == 0
+    assert code == 0, said
     for words in ("shadows, 12 shadow releases", "attribute, 12 shadow releases", "existence, all other ratings known"):
         assert words in said
     arguments = (released.folder, "--original", released.work_database, *command, "--json", "--max-sign-auc", "0.4")

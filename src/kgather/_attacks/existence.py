@@ -34,15 +34,15 @@ _DRAWS = 2000  # of the noise, for each pair
 
 @dataclass(frozen=True)
 class Class:
-    """Items with `first` to `last` raters."""
+    """Items with `first` to `last` raters; None: or more."""
 
     name: str
     first: int
-    last: int
+    last: int | None
 
 
 def classes_of(threshold: int) -> tuple[Class, ...]:
-    """Items below a number of raters, with that number, a little above, up to twice as many, and above that."""
+    """Items below a number of raters, with that number, a little above, up to twice as many, and with more."""
     t = threshold
     return (
         Class("below", 1, t - 1),
@@ -50,7 +50,7 @@ def classes_of(threshold: int) -> tuple[Class, ...]:
         Class("one_more", t + 1, t + 1),
         Class("few_more", t + 2, t + 5),
         Class("to_twice", t + 6, 2 * t),
-        Class("above", 2 * t + 1, 5 * t),
+        Class("above", 2 * t + 1, None),
     )
 
 
@@ -105,21 +105,21 @@ def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) 
     Up to 60 pairs of an item and a rater are drawn in each class of items, fewer where the data are large, but 8.
     details: `existence_CLASS`, the mean AUC over pairs of telling n raters from n - 1, and `sign_CLASS`, the AUC of
     telling ratings above their rater's mean from those below, for items with fewer raters than the threshold (`below`),
-    that many (`at`), `one_more`, two to five more (`few_more`), up to twice (`to_twice`) and up to five times as many
-    (`above`). `existence_auc`: the largest from the threshold to twice as many; `sign_auc`: the largest up to twice as
-    many. `pairs_CLASS`, and `threshold`: min_raters, or k where every item has a vector of its own.
+    that many (`at`), `one_more`, two to five more (`few_more`), up to twice as many (`to_twice`) and more (`above`).
+    `existence_auc`: the largest from the threshold to twice as many; `sign_auc`: the largest up to twice as many; where
+    no item has so few raters, both are those of the others. `pairs_CLASS`, and `threshold`: min_raters, or k where
+    every item has a vector of its own.
 
-    Raises InputError where the release cannot be made in memory, or has no such items.
+    Raises InputError where the release cannot be made in memory, or no ratings can be told apart.
     """
     shadowed = Shadowed.of(attacked.evidence, seed)
     tested = tell(shadowed, threads)
     links = {name: float(found.aucs.mean()) for name, found in tested.existing.items()}
     signs = {name: found.auc for name, found in tested.signs.items() if not math.isnan(found.auc)}
-    near = [value for name, value in links.items() if name not in ("below", "above")]
-    close = [value for name, value in signs.items() if name != "above"]
+    near = [value for name, value in links.items() if name not in ("below", "above")] or [*links.values()]
+    close = [value for name, value in signs.items() if name != "above"] or [*signs.values()]
     if not near or not close:
-        t = tested.threshold
-        msg = f"the attack existence needs items with {t} to {2 * t} raters, some of whom like and some dislike them."
+        msg = "the attack existence needs items that some like and some do not, from people who rate differently."
         raise InputError(msg)
     return AttackResult(
         attack="existence",
@@ -145,11 +145,11 @@ def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) 
 
 def tell(shadowed: Shadowed, threads: int | None = None, pairs: int = _PAIRS) -> Tested:
     """Draw pairs and learn with them as they are, without them, and with the ratings that their raters give to what
-    they like and to what they do not like. One pair of each class is changed at a time.
+    they like and to what they do not like. One pair of each class is changed at a time, those below the threshold on their own.
     """
     settings = shadowed.settings
     threshold = settings.least_raters if settings.least_raters > 1 else settings.k
-    rounds = int(np.clip(_RATINGS // (3 * max(shadowed.ratings.nnz, 1)), _FEWEST, pairs))
+    rounds = int(np.clip(_RATINGS // (6 * max(shadowed.ratings.nnz, 1)), _FEWEST, pairs))
     drawn = _draw(shadowed, classes_of(threshold), rounds)
     workers = threads or os.cpu_count() or 1
 
@@ -193,12 +193,15 @@ class _Pair:
 
 
 def _draw(shadowed: Shadowed, classes: tuple[Class, ...], rounds: int) -> list[dict[str, _Pair]]:
-    """For each round a pair of each class that has one, by name; items and raters of a round are all different."""
+    """Which pairs to change at a time, by name: for each round those below the threshold, and one of each other class;
+    items and raters of a round are all different.
+    """
     ratings, generator = shadowed.ratings, shadowed.generator("pairs")
     counts = np.bincount(ratings.items, minlength=ratings.n_items)
     candidates = {}
     for one in classes:
-        entries = np.flatnonzero((counts[ratings.items] >= one.first) & (counts[ratings.items] <= one.last))
+        own = counts[ratings.items]
+        entries = np.flatnonzero((own >= one.first) & (own <= (own if one.last is None else one.last)))
         if len(entries):
             candidates[one.name] = _spread_out(generator.permutation(entries), ratings.items)
     at = dict.fromkeys(candidates, 0)
@@ -213,8 +216,9 @@ def _draw(shadowed: Shadowed, classes: tuple[Class, ...], rounds: int) -> list[d
                 if pair is not None and pair.user not in taken:
                     one_round[name] = pair
                     break
-        if one_round:
-            found.append(one_round)
+        # What is below shows in the shared level alone, which an item at the threshold moves, too, when it falls below.
+        below = {name: one_round.pop(name) for name in ("below",) if name in one_round}
+        found += [changed for changed in (below, one_round) if changed]
     return found
 
 

@@ -430,7 +430,7 @@ def _existence_line(result: "AttackResult") -> str:
     words = {
         "below": f"below {least:.0f}", "at": f"{least:.0f}", "one_more": f"{least + 1:.0f}",
         "few_more": f"{least + 2:.0f} to {least + 5:.0f}", "to_twice": f"{least + 6:.0f} to {2 * least:.0f}",
-        "above": f"{2 * least + 1:.0f} to {5 * least:.0f}",
+        "above": f"above {2 * least:.0f}",
     }  # fmt: skip
     parts = [
         f"{title} "
