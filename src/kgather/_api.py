@@ -347,6 +347,7 @@ def attack(
     targets: int = 1000,
     seed: int = 0,
     attacks: Sequence[str] | None = None,
+    shadows: int = 100,
     second: FilePath | Release | None = None,
     second_original: FilePath | Sequence[FilePath] | None = None,
     others: FilePath | None = None,
@@ -372,7 +373,8 @@ def attack(
             of the command line.
         targets: People who are attacked, drawn at random.
         seed: Draws the targets and what is known of them.
-        attacks: Names of attacks, see docs/attacks.md; None: all that can be run.
+        attacks: Names of attacks, see docs/attacks.md; None: all that can be run and take no shadow releases.
+        shadows: How many shadow releases `shadows` and `attribute` make.
         second: Another release of the same people, for `intersection` and `differences`.
         second_original: What that one was made of, as `original`.
         others: A file of ratings of people who are not in the release, for `membership`.
@@ -423,6 +425,7 @@ def attack(
                 seed=seed,
                 attacks=names,
                 original_too=on_original,
+                shadows=shadows,
             )
 
 

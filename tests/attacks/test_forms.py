@@ -229,3 +229,19 @@ def test_ratings_instead_of_the_working_database(released: Published, sample: Pa
     made_again = called(released.folder, "--original", sample, "--known", "8", "--json",
                         "--attacks", "scoring,distance,disclosure")  # fmt: skip
     assert with_map == made_again
+
+
+def test_shadow_releases_are_made_of_what_the_release_says(released: Published, made: Made) -> None:
+    command = ("--attacks", "shadows,attribute,existence", "--shadows", 12, "--no-on-original")
+    code, said = called(released.folder, "--original", released.work_database, *command, "--max-shadow-advantage", "1")
+    assert code == 0, said
+    for words in ("shadows, 12 shadow releases", "attribute, 12 shadow releases", "existence, all other ratings known"):
+        assert words in said
+    arguments = (released.folder, "--original", released.work_database, *command, "--json", "--max-sign-auc", "0.4")
+    code, said = called(*arguments)
+    assert code == 3
+    assert "existence (all other ratings) measures" in said
+    code, said = called(made("padded").folder, "--original", made("padded").work_database, *command)
+    assert (code, "shadow releases are made in memory" in said) == (2, True), said
+    code, said = called(released.folder, "--original", released.work_database, "--max-existence-auc", "0.6")
+    assert (code, "--attacks has to name" in said) == (2, True), said

@@ -1,19 +1,24 @@
 """Limits on what attacks may find: what a pipeline fails on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgather._attacks.results import AttackReport
 from kgather._errors import InputError
 
-MEASURES = {
-    "user-reidentification": ("user", "an attack that names people"),
-    "group-identification": ("group", "an attack that names people"),
-    "exact-rating-disclosure": ("exact", "the attack disclosure"),
-    "matched": ("rightly_matched", "scoring, structure, label, homogeneity or posterior"),
-    "membership-advantage": ("advantage", "the attack membership, which takes --others"),
+MEASURES: Mapping[str, tuple[str, str, str | None]] = {
+    "user-reidentification": ("user", "an attack that names people", None),
+    "group-identification": ("group", "an attack that names people", None),
+    "exact-rating-disclosure": ("exact", "the attack disclosure", None),
+    "matched": ("rightly_matched", "scoring, structure, label, homogeneity or posterior", None),
+    "membership-advantage": ("advantage", "the attack membership, which takes --others", "membership"),
+    "shadow-advantage": ("advantage", "the attack shadows, which --attacks has to name", "shadows"),
+    "sign-auc": ("sign_auc", "the attack existence, which --attacks has to name", "existence"),
+    "existence-auc": ("existence_auc", "the attack existence, which --attacks has to name", "existence"),
 }
-"""Gates by name: what is compared, and what has to be run for it."""
+"""Gates by name: what is compared, what has to be run for it, and whose results count, if not everybody's."""
+
+_NOTHING = "--max-{name} has nothing to look at: run {needed}."
 
 
 @dataclass(frozen=True)
@@ -51,16 +56,26 @@ def check_limits(limits: Mapping[str, float]) -> None:
             raise InputError(msg)
 
 
+def check_attacks(limits: Mapping[str, float], attacks: Sequence[str] | None, when_named: Sequence[str]) -> None:
+    """Raise InputError for a limit on an attack that will not run, before others do. attacks: those that are named;
+    None: all but those of `when_named`.
+    """
+    for name in limits:
+        _, needed, attack = MEASURES[name]
+        runs = attack not in when_named if attacks is None else attack is None or attack in attacks
+        if not runs:
+            raise InputError(_NOTHING.format(name=name, needed=needed))
+
+
 def gates(report: AttackReport, limits: Mapping[str, float]) -> tuple[Gate, ...]:
     """Compare the worst results with the limits. Raises InputError for a limit on what was not run."""
     check_limits(limits)
     found = []
     for name, allowed in limits.items():
-        measure, needed = MEASURES[name]
-        worst = report.worst(measure)
+        measure, needed, attack = MEASURES[name]
+        worst = report.worst(measure, attack)
         if worst is None:
-            msg = f"--max-{name} has nothing to look at: run {needed}."
-            raise InputError(msg)
+            raise InputError(_NOTHING.format(name=name, needed=needed))
         measured, result = worst
         found.append(Gate(name, allowed, measured, result.attack, result.knowledge))
     return tuple(found)

@@ -104,6 +104,12 @@ AIMS: Mapping[str, tuple[Aim, ...]] = {
     "disclosure": (Aim(_TOLD, "exact ratings in cells", "exact", 0.0),),
     "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", 0.0),),
     "membership": (Aim(_TOLD, "membership", "advantage", "advantage_by_chance"),),
+    "shadows": (Aim(_TOLD, "membership, by shadow releases", "advantage", "advantage_by_chance"),),
+    "attribute": (Aim(_TOLD, "a rating that is not known", "sign_auc_in", "sign_auc_out"),),
+    "existence": (
+        Aim(_TOLD, "one rater more, all others known", "existence_auc", 0.5),
+        Aim(_TOLD, "one rating, all others known", "sign_auc", 0.5),
+    ),
 }
 
 
@@ -143,12 +149,14 @@ class AttackReport:
                 return other
         return None
 
-    def worst(self, measure: str) -> tuple[float, AttackResult] | None:
+    def worst(self, measure: str, attack: str | None = None) -> tuple[float, AttackResult] | None:
         """The largest value of a measure and the result it comes from; None where no attack measures it.
 
-        measure: user, group, matched, rightly_matched, or the name of one of the details.
+        measure: user, group, matched, rightly_matched, or the name of one of the details. attack: looks at the results
+        of this one only.
         """
-        found = [(value, result) for result in self.results if (value := _measured(result, measure)) is not None]
+        looked_at = [result for result in self.results if attack in (None, result.attack)]
+        found = [(value, result) for result in looked_at if (value := _measured(result, measure)) is not None]
         return max(found, key=lambda pair: pair[0], default=None)
 
     def best(self) -> tuple[Best, ...]:

@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked, original_of
+from kgather._attacks.attribute import attribute
 from kgather._attacks.auxiliary import Knowledge, Known, Pool, draw
 from kgather._attacks.changes import changes
 from kgather._attacks.columns import columns
 from kgather._attacks.dated import dated, dated_on_original
 from kgather._attacks.differences import differences
 from kgather._attacks.disclosure import disclosure
+from kgather._attacks.existence import existence
 from kgather._attacks.guesses import Guesses, guess
 from kgather._attacks.homogeneity import homogeneity
 from kgather._attacks.intersection import Second, intersection
@@ -23,6 +25,8 @@ from kgather._attacks.rare_item import rare_item
 from kgather._attacks.results import AttackReport, AttackResult
 from kgather._attacks.row_order import Members, row_order
 from kgather._attacks.scoring import scoring
+from kgather._attacks.shadow_membership import shadow_membership
+from kgather._attacks.shadows import SHADOWS
 from kgather._attacks.structure import label, structure
 from kgather._errors import InputError
 from kgather._evaluation.candidates import ShownVectors
@@ -38,6 +42,9 @@ _BY_KNOWN: dict[str, Callable[..., AttackResult]] = {
     "homogeneity": homogeneity,
 }
 _BAYES = ("posterior", "items", "folded", "own_model", "dated")
+WHEN_NAMED = ("shadows", "attribute", "existence")
+"""Attacks that learn or publish again and again, which takes a while: they run when they are named, and only then."""
+
 ATTACKS = (
     *_BY_KNOWN,
     *_BAYES,
@@ -50,6 +57,7 @@ ATTACKS = (
     "differences",
     "changes",
     "membership",
+    *WHEN_NAMED,
 )
 """The names of all attacks, in the order they are run."""
 
@@ -96,12 +104,14 @@ def run(
     attacks: Sequence[str] | None = None,
     original_too: bool = True,
     extra: Extra | None = None,
+    shadows: int = SHADOWS,
     threads: int | None = None,
 ) -> AttackReport:
     """Run attacks on a release.
 
     known: how many ratings of a target the attacker knows; noisy, pool, targets: see `auxiliary.draw`. attacks: some of
-    `ATTACKS`; None: all for which there is what they need. original_too: run those that find people on the ratings
+    `ATTACKS`; None: all for which there is what they need, but those of `WHEN_NAMED`. shadows: how many shadow releases
+    those of them make that need some. original_too: run those that find people on the ratings
     themselves, too, with the same targets and the same knowledge. The result is the same for any number of threads.
 
     Raises InputError for an unknown attack, one that lacks what it needs, or a wrong number.
@@ -118,6 +128,7 @@ def run(
         *_by_items(attacked, chosen, [0, *(each.known for each in knowledge)], targets, seed, threads),
         *_whole_rows(attacked, chosen, targets, seed, threads),
         *(_with_extra(attacked, extra, knowledge, chosen, targets, seed, threads)),
+        *_again(attacked, chosen, shadows, targets, seed, threads),
     ]
     original: list[AttackResult] = []
     if original_too:
@@ -136,6 +147,7 @@ def run(
         "attacks": list(chosen),
         "candidates": len(evidence.shown.sizes),
         "look_alikes": attacked.n_classes,
+        **({"shadows": shadows} if {"shadows", "attribute"} & set(chosen) else {}),
     }
     return AttackReport(tuple(results), tuple(original), settings)
 
@@ -175,7 +187,8 @@ def quick(
 
 def _chosen(attacks: Sequence[str] | None, extra: Extra, *, dates: bool) -> Sequence[str]:
     if attacks is None:
-        return [name for name in ATTACKS if extra.missing(name) is None and (dates or name != "dated")]
+        usual = [name for name in ATTACKS if name not in WHEN_NAMED]
+        return [name for name in usual if extra.missing(name) is None and (dates or name != "dated")]
     for name in attacks:
         if name not in ATTACKS:
             msg = f"there is no attack {name!r}. There are: {', '.join(ATTACKS)}."
@@ -266,3 +279,15 @@ def _with_extra(
     if "membership" in chosen and extra.others is not None:
         for some in [*knowledge, None]:
             yield from membership(attacked, extra.others, some, targets=targets, seed=seed, threads=threads)
+
+
+def _again(
+    attacked: Attacked, chosen: Sequence[str], shadows: int, targets: int, seed: int, threads: int | None
+) -> Iterator[AttackResult]:
+    """The attacks of `WHEN_NAMED`."""
+    if "shadows" in chosen:
+        yield shadow_membership(attacked, asked=shadows, targets=targets, seed=seed, threads=threads)
+    if "attribute" in chosen:
+        yield attribute(attacked, asked=shadows, seed=seed, threads=threads)
+    if "existence" in chosen:
+        yield existence(attacked, seed=seed, threads=threads)

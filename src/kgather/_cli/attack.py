@@ -74,10 +74,19 @@ def command(
             metavar="A,B,...",
             help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
             "linkage, disclosure, row_order, intersection, differences, membership; all that can be run if not "
-            "given.",
+            "given. Slow, and run only if named: shadows, attribute, existence.",
             rich_help_panel=_ATTACKER,
         ),
     ] = None,
+    shadows: Annotated[
+        int,
+        typer.Option(
+            "--shadows",
+            metavar="N",
+            help="Shadow releases that shadows and attribute make.",
+            rich_help_panel=_ATTACKER,
+        ),
+    ] = 100,
     second: Annotated[
         Path | None,
         typer.Option(
@@ -152,6 +161,33 @@ def command(
             rich_help_panel=_GATES,
         ),
     ] = None,
+    max_shadow: Annotated[
+        float | None,
+        typer.Option(
+            "--max-shadow-advantage",
+            metavar="SHARE",
+            help="Members told from others by shadow releases (needs --attacks shadows).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_sign: Annotated[
+        float | None,
+        typer.Option(
+            "--max-sign-auc",
+            metavar="AUC",
+            help="The sign of a rating, all others known (needs --attacks existence).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_existence: Annotated[
+        float | None,
+        typer.Option(
+            "--max-existence-auc",
+            metavar="AUC",
+            help="That there is a rating, all others known (needs --attacks existence).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE.json", help="Write the report there, too.")
     ] = None,
@@ -163,7 +199,8 @@ def command(
     right user and the right group are named, beside guessing blindly and beside the ratings without names.
     """
     # Kernels take a moment to import, which --help should not.
-    from kgather._attacks.gates import check_limits, gates
+    from kgather._attacks.gates import check_attacks, check_limits, gates
+    from kgather._attacks.runner import WHEN_NAMED
 
     limits = {
         name: allowed
@@ -173,6 +210,9 @@ def command(
             "exact-rating-disclosure": max_exact,
             "matched": max_matched,
             "membership-advantage": max_advantage,
+            "shadow-advantage": max_shadow,
+            "sign-auc": max_sign,
+            "existence-auc": max_existence,
         }.items()
         if allowed is not None
     }
@@ -180,6 +220,7 @@ def command(
     _check(others, max_advantage, out, targets)
     numbers = _numbers(known)
     names = None if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
+    check_attacks(limits, names, WHEN_NAMED)
     options = load_options(reading)
     from kgather._republishing.opened import Sources, attack_release
 
@@ -206,6 +247,7 @@ def command(
             seed=seed,
             attacks=names,
             original_too=original_too,
+            shadows=shadows,
         )
     found = gates(report, limits)
     said: dict[str, Any] = {"release": str(release), **report.as_dict()}
@@ -346,6 +388,12 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
                 f"{told['advantage_by_chance']:.3f}; with a threshold chosen on other people "
                 f"{told['advantage_settled']:.3f}; {result.targets:,} members, {told['others']:,.0f} others)."
             )
+        elif result.attack == "shadows":
+            lines.append(_shadows_line(result))
+        elif result.attack == "attribute":
+            lines.append(_attribute_line(result))
+        elif result.attack == "existence":
+            lines.append(_existence_line(result))
         elif result.attack == "differences":
             lines.append(
                 f"differences: from {told['alone']:.1%} of the groups one person could be worked out by somebody "
@@ -383,6 +431,49 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
         elif result.attack == "row_order" and told["order_is_shown"]:
             lines.append(f"row_order: THE ORDER OF THE ORIGINAL SHOWS in {result.knowledge}.")
     return list(dict.fromkeys(lines))
+
+
+def _shadows_line(result: "AttackResult") -> str:
+    told = result.details
+    return (
+        f"shadows, {told['shadows']:,.0f} shadow releases of half of the people, {told['tested']:,.0f} of them tested, "
+        f"seed {result.seed}: advantage {told['advantage']:.3f} by {result.by} ({told['advantage_low']:.3f}-"
+        f"{told['advantage_high']:.3f}; by chance up to {told['advantage_by_chance']:.3f}), AUC {told['auc']:.3f}. "
+        f"With 1% of the others wrongly found, {told['tpr_at_1']:.1%} of the members are found, with 0.1% "
+        f"{told['tpr_at_01']:.1%}. {told['people_above_08']:.1%} of the people have an AUC above .8 (by chance "
+        f"{told['people_above_08_by_chance']:.1%}); the tenth that is found best: advantage {told['worst_decile']:.3f}."
+    )
+
+
+def _attribute_line(result: "AttackResult") -> str:
+    told = result.details
+    classes = [name.removeprefix("ratings_") for name in told if name.startswith("ratings_")]
+    by_class = "; ".join(f"{name.replace('_', ' ')} {told[f'gain_{name}']:.3f}" for name in classes)
+    signs = (
+        f" Sign against the person's mean: AUC {told['sign_in']:.3f} with it, {told['sign_out']:.3f} without."
+        if "sign_in" in told
+        else ""
+    )
+    return (
+        f"attribute, {told['shadows']:,.0f} shadow releases: a rating is predicted better by {told['gain']:.4f} "
+        f"({told['gain_low']:.4f}-{told['gain_high']:.4f}) where it was published. By raters of the item: {by_class}."
+        f"{signs}"
+    )
+
+
+def _existence_line(result: "AttackResult") -> str:
+    told, least = result.details, result.details["threshold"]
+    words = {
+        "below": f"below {least:.0f}", "at": f"{least:.0f}", "one_more": f"{least + 1:.0f}",
+        "few_more": f"{least + 2:.0f} to {least + 5:.0f}", "to_twice": f"{least + 6:.0f} to {2 * least:.0f}",
+        "above": f"above {2 * least:.0f}",
+    }  # fmt: skip
+    parts = [
+        f"{title} "
+        + ", ".join(f"{word}: {told[f'{kind}_{name}']:.3f}" for name, word in words.items() if f"{kind}_{name}" in told)
+        for kind, title in (("existence", "that the rating exists"), ("sign", "its sign"))
+    ]
+    return f"existence, all other ratings known, AUC by raters of the item: {'; '.join(parts)}."
 
 
 def _share(rate: "Rate | None") -> str:

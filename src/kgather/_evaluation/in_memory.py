@@ -52,16 +52,7 @@ def make(
         msg = f"method {settings.method} with homogenize {settings.form} cannot be made in memory."
         raise InputError(msg)
     workers = threads or os.cpu_count() or 1
-    learnt, side = item_side.learn_apart(
-        ratings,
-        min_raters=settings.least_raters,
-        solver=settings.solver,
-        rank=settings.rank,
-        seed=settings.seed,
-        threads=workers,
-        scale=scale if scale[0] < scale[1] else None,
-        **settings.solver_options,
-    )
+    learnt, side = learn_as(ratings, settings, scale=scale, threads=workers)
     groups = gather(_users(ratings, settings, learnt, scale, workers), method, settings.options).groups
     noise = item_noise.draw(secret, ratings.n_items, settings.rank)
     level, factors = side.with_noise(noise, settings.item_noise)
@@ -82,6 +73,22 @@ def make(
         scale,
     )
     return Made(shown, groups, learnt, side)
+
+
+def learn_as(
+    ratings: RatingMatrix, settings: PublishSettings, *, scale: tuple[float, float], threads: int
+) -> tuple[Preferences, ItemSide]:
+    """What the pipeline learns with these settings before it gathers anybody: see `item_side.learn_apart`."""
+    return item_side.learn_apart(
+        ratings,
+        min_raters=settings.least_raters,
+        solver=settings.solver,
+        rank=settings.rank,
+        seed=settings.seed,
+        threads=threads,
+        scale=scale if scale[0] < scale[1] else None,
+        **settings.solver_options,
+    )
 
 
 def shown_digits(width: float) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgather import _stopping as stopping
 from kgather._errors import InputError, quoted
-from kgather._paper import casino, chen, riyana, sun
+from kgather._paper import casino, chang, chen, riyana, sun
 from kgather._paper.findings import Finding
 from kgather._paper.movielens import MovieLens
 
@@ -31,6 +31,7 @@ class Experiment:
 EXPERIMENTS = tuple(
     Experiment(run.__name__.replace("_", "-"), source, run)
     for source, runs in (
+        ("Chang et al.", (chang.links,)),
         ("X. Chen's thesis", (chen.baselines, chen.error_by_k, chen.gathering, chen.levels)),
         ("Riyana and Natwichai", (riyana.example, riyana.generalization, riyana.queries, riyana.speed)),
         ("Casino et al.", (casino.microaggregation, casino.noise, casino.neighbours)),

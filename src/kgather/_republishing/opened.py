@@ -1,7 +1,7 @@
 """Opens what an attack needs: the release with its originals, and what some attacks need beside them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -15,9 +15,11 @@ from kgather._attacks.membership import read_others
 from kgather._attacks.results import AttackReport
 from kgather._attacks.row_order import Members, pseudonyms_in
 from kgather._attacks.runner import KNOWN, Extra, run
+from kgather._attacks.shadows import SHADOWS
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence
 from kgather._loaders import LoadOptions
+from kgather._settings.publication import PublishSettings
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def attack_release(
     seed: int = 0,
     attacks: Sequence[str] | None = None,
     original_too: bool = True,
+    shadows: int = SHADOWS,
 ) -> AttackReport:
     """Open a release with what it was made of, and attack it: see `open_attacked` and `runner.run`.
 
@@ -70,6 +73,7 @@ def attack_release(
         attacks=attacks,
         original_too=original_too,
         extra=extra,
+        shadows=shadows,
     )
 
 
@@ -88,6 +92,7 @@ def open_attacked(
         days=sources.dates,
         report=report,
     )
+    evidence = _with_assignments(evidence, sources.assignments)
     second = None
     first = Attacked.of(evidence) if sources.second is not None or sources.others is not None else None
     if first is not None and sources.second is not None:
@@ -111,6 +116,15 @@ def open_attacked(
         msg = f"{sources.release} lacks members.parquet or groups.parquet, or they cannot be read."
         raise InputError(msg) from None
     return evidence, Extra(members, _pseudonyms(sources.originals), second, others)
+
+
+def _with_assignments(evidence: Evidence, assignments: Sequence[str]) -> Evidence:
+    """The evidence with the parameters that the release does not name, but whoever attacks it."""
+    if not assignments:
+        return evidence
+    names = {assignment.partition("=")[0] for assignment in assignments}
+    named = PublishSettings.of_parameters(evidence.parameters, assignments).model_dump(mode="json", include=names)
+    return replace(evidence, parameters={**evidence.parameters, **named})
 
 
 def _pseudonyms(originals: Sequence[str]) -> NDArray[np.str_] | None:

@@ -37,10 +37,10 @@ LOSS_ALLOWED = 0.05
 """So much more than the lowest loss may a recommended release have, as a share of it."""
 RULE = (
     "If releases with item_epsilon cost less than a hundredth of a star, the one with the smallest is taken. "
-    "Otherwise: of the releases that cover as many of the held-out ratings as any, and whose loss is at most 5% above the lowest "
-    "of these, the one with the smallest k at which all attacks find no more than chance does. If there is none, "
-    "the one with the least risk. Risk is the mean of the shares of people found, of groups found with eight ratings "
-    "known, of cells that show an exact rating, and of the advantage of membership beyond what chance gives."
+    "Otherwise: of the releases that cover as many of the held-out ratings as any, and whose loss is at most 5% above "
+    "the lowest of these, the one with the smallest k at which all attacks find no more than chance does. If there is "
+    "none, the one with the least risk. Risk is the mean of the shares of people found, of groups found with eight "
+    "ratings known, of cells that show an exact rating, and of the advantage of membership beyond what chance gives."
 )
 """How the recommended release is chosen, in words."""
 

@@ -1,7 +1,7 @@
 """What a publication is asked for: the one schema of dbt's vars, the command line, docs/vars.md and the checks."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -576,6 +576,16 @@ class PublishSettings(BaseModel):
             "of_method": self.of_method.facts,
             "of_form": self.of_form.facts,
         }
+
+    @classmethod
+    def of_parameters(cls, parameters: Mapping[str, Any], assignments: Sequence[str] = ()) -> "PublishSettings":
+        """The settings that a release says it was made with, for making the like again.
+
+        assignments: VAR=VALUE, what the release does not say. Raises InputError as `from_options` does.
+        """
+        named = {name: value for name, value in parameters.items() if name in cls.model_fields}
+        again = {"metrics": "none", "i_know_this_is_not_anonymous": True, "items_confirmed": True}
+        return cls.from_options(named | again, list(assignments))
 
     @classmethod
     def from_options(cls, options: dict[str, Any], assignments: list[str]) -> "PublishSettings":
