@@ -105,7 +105,7 @@ AIMS: Mapping[str, tuple[Aim, ...]] = {
     "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", 0.0),),
     "membership": (Aim(_TOLD, "membership", "advantage", "advantage_by_chance"),),
     "shadows": (Aim(_TOLD, "membership, by shadow releases", "advantage", "advantage_by_chance"),),
-    "attribute": (Aim(_TOLD, "a rating that is not known", "sign_auc_in", "sign_auc_out"),),
+    "attribute": (Aim(_TOLD, "a rating that is not known", "sign_in", "sign_out"),),
     "existence": (
         Aim(_TOLD, "one rater more, all others known", "existence_auc", 0.5),
         Aim(_TOLD, "one rating, all others known", "sign_auc", 0.5),

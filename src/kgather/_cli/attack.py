@@ -334,7 +334,7 @@ _FINDS = {
     "changed_auc": "changed items (AUC)",
     "existence_auc": "that an item was rated (AUC)",
     "sign_auc": "high or low (AUC)",
-    "attribute_auc": "an unknown rating (AUC)",
+    "sign_in": "an unknown rating (AUC)",
 }
 
 
@@ -346,7 +346,7 @@ def _print_best(report: "AttackReport") -> None:
     for title in ("rate (95%)", "by chance", "farthest 10%: group, person", "farthest 3%", "people"):
         table.add_column(title, justify="right")
     for best in report.best():
-        is_auc = best.measure.endswith("auc")
+        is_auc = best.measure.endswith("auc") or best.measure == "sign_in"
         rate = f"{best.value:.3f}" if is_auc else f"{best.value:.2%} ({best.low:.1%}-{best.high:.1%})"
         chance = f"{best.chance:.3f}" if is_auc else f"{best.chance:.2%}"
         if best.measure == "advantage":

@@ -67,7 +67,7 @@ _MEASURES = {
     "changed_auc": "items that one person more rated (AUC)",
     "existence_auc": "whether one person more rated an item (AUC)",
     "sign_auc": "whether a rating is high or low (AUC)",
-    "attribute_auc": "a rating that is not known (AUC)",
+    "sign_in": "a rating that is not known: high or low (AUC)",
 }
 _FARTHEST = {
     "farthest_tenth": "in the tenth of the groups farthest from the middle",
@@ -470,7 +470,7 @@ def _best(said: Mapping[str, Any]) -> list[tuple[str, str, Table]]:
 
 
 def _is_auc(best: Mapping[str, Any]) -> bool:
-    return str(best.get("measure")).endswith("auc")
+    return str(best.get("measure")).endswith("auc") or best.get("measure") == "sign_in"
 
 
 def _worst(best: Mapping[str, Any]) -> str:

@@ -311,7 +311,7 @@ def _measured(
     mae, _, covered = shown_errors(evidence, users, items, ratings)
     found = quick(evidence, seed=seed).as_dict()
     told = [result.as_dict() for result in half_in(inputs, settings, load_options, seed=seed)] if membership else []
-    by_shadows = None
+    by_shadows, width = None, evidence.scale.width
     if shadows:
         again = run(evidence, attacks=["shadows"], shadows=shadows, seed=seed, original_too=False)
         by_shadows = again.results[0].details["advantage"]
@@ -320,7 +320,7 @@ def _measured(
         k,
         shadow_advantage=by_shadows,
         # A hundredth of a star, on a scale from 1 to 5.
-        loss_allowed=LOSS_OF_PROOF * evidence.scale.width / 4,
+        loss_allowed=LOSS_OF_PROOF * width / 4,
         mae=_finite(mae),
         covered=_finite(covered),
         groups=len(evidence.group_ids),
