@@ -105,33 +105,33 @@ def _phi(x: float) -> float:
 
 
 class Noise:
-    """Gaussian noise that depends on a secret alone, a stream of its own for each measurement.
+    """Gaussian noise that depends on a secret and the options alone, a stream of its own for each measurement.
 
-    The numbers are doubles: Philox, keyed by a hash of the secret and the measurement's name, and numpy's normal
-    distribution. Doubles are not real numbers. Which sums are possible can show in the last bits of sum plus noise
-    (Mironov 2012), so the proof, which is about real numbers, wants released values rounded far above that; rounding
-    takes nothing away from the guarantee. None adds no noise, to see what the estimator does without: not private.
+    The numbers are doubles: Philox, keyed by a hash of the secret, the options and the measurement's name, and numpy's
+    normal distribution. Doubles are not real numbers. Which sums are possible can show in the last bits of sum plus
+    noise (Mironov 2012), so the proof, which is about real numbers, wants released values rounded far above that;
+    rounding takes nothing away from the guarantee. Another version of numpy may draw other numbers.
+
+    secret: bytes, not empty, or a whole number from 0 to 2^256 - 1. options: other options have other noise.
+    Raises InputError for another secret.
     """
 
-    def __init__(self, secret: bytes | int | None) -> None:
-        if isinstance(secret, (bytes, bytearray)):
+    def __init__(self, secret: bytes | int, options: str) -> None:
+        if isinstance(secret, bytes):
             if not secret:
                 msg = "the noise seed must not be empty."
                 raise InputError(msg)
-            secret = b"b" + bytes(secret)
-        elif secret is not None:
-            secret = b"i" + whole("the noise seed", secret, 0, (1 << 256) - 1).to_bytes(32, "big")
-        self._secret = secret
-
-    def __bool__(self) -> bool:
-        return self._secret is not None
+            kept = b"b" + secret
+        else:
+            kept = b"i" + whole("the noise seed", secret, 0, (1 << 256) - 1).to_bytes(32, "big")
+        self._key = hashlib.sha512(kept).digest()
+        self._options = options
 
     def draw(self, what: str, deviation: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """float64 of that shape and standard deviation, mean 0, the same for the same secret and name."""
-        if self._secret is None:
-            return np.zeros(shape)
-        digest = hashlib.blake2b(what.encode(), key=hashlib.sha512(self._secret).digest(), digest_size=16).digest()
-        philox = np.random.Philox(key=int.from_bytes(digest, "big"))
-        noise = np.random.Generator(philox).standard_normal(shape)
+        """float64 of that shape and standard deviation, mean 0, the same for the same secret, options and name."""
+        named = f"{self._options}\n{what}".encode()
+        key = hashlib.blake2b(named, key=self._key, digest_size=16).digest()
+        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "big")))
+        noise = generator.standard_normal(shape)
         noise *= deviation
         return noise

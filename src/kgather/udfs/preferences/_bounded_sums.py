@@ -25,6 +25,7 @@ SENSITIVITY = 1.0 + 1e-6
 """L2 distance of two sums that differ by one user, at most."""
 
 UNIT = float(1 << 30)
+_NOTHING = 1e-100  # squared length; below, squares of components would be rounded to nothing
 USER_BINS = 64
 """Bins of users by their number of ratings: half powers of two."""
 
@@ -145,7 +146,7 @@ def add_moments(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
     low: float, high: float, item_level: NDArray[np.float64], item_factors: NDArray[np.float64],
     penalty: tuple[float, float], gains: NDArray[np.float64], balance: float, reach: float, longest: float,
-    cap: float, out: NDArray[np.int64],
+    cap: float, used: int, out: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """For each item, sums of x x' and of e x over its raters, x = (1, factors), the user folded in.
 
@@ -155,7 +156,7 @@ def add_moments(
     out int64[m, c (c + 1) / 2 + c]. gains float64[m] >= 0. O(ratings r^2 + users r^3).
     """
     columns = item_factors.shape[1] + 1
-    pairs = columns * (columns + 1) // 2
+    pairs = used * (used + 1) // 2
     system = np.zeros((columns + 1, columns))
     x = np.ones(columns)
     outer = np.empty(pairs)
@@ -176,6 +177,8 @@ def add_moments(
         for a in range(columns):
             if a > 0:
                 x[a] = shorter * system[columns, a]
+            if a >= used:
+                continue
             square_x += x[a] * x[a]
             for b in range(a + 1):
                 outer[at] = x[a] * x[b] * balance
@@ -190,18 +193,16 @@ def add_moments(
             gap = min(max(gap, -reach), reach)
             gaps[j - start] = gap
             square += gains[i] * gains[i] * (square_outer + gap * gap * square_x)
-        if not square > 0.0:
+        if not square > _NOTHING:
             continue
         weight = min(cap, 1.0 / np.sqrt(square)) * UNIT
-        if not np.isfinite(weight):
-            continue
         for j in range(start, stop):
             i = np.int64(items[j])
             own = weight * gains[i]
             for p in range(pairs):
                 out[i, p] += np.int64(own * outer[p])
             own *= gaps[j - start]
-            for a in range(columns):
+            for a in range(used):
                 out[i, pairs + a] += np.int64(own * x[a])
 
 
@@ -209,13 +210,13 @@ def add_moments(
 def add_pairs(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
     low: float, high: float, item_level: NDArray[np.float64], penalty: float, places: NDArray[np.int32],
-    gains: NDArray[np.float64], reach: float, cap: float, out: NDArray[np.int64],
+    gains: NDArray[np.float64], reach: float, out: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Products z_i z_j of what users give two items above or below the items' and their own levels.
 
     z_i = gains[i] e_i, e_i at most `reach` off zero, for the items with a place (places int32[m], ascending with the
-    item, or -1), i above j. |v|^2 = ((sum of z_i^2)^2 - sum of z_i^4) / 2, and min(cap, 1 / |v|) v is added to the lower
-    triangle of out int64[q, q]. O(sum of squares of ratings of items with a place).
+    item, or -1), i above j. |v|^2 = ((sum of z_i^2)^2 - sum of z_i^4) / 2, and v / |v| is added to the lower triangle
+    of out int64[q, q]. O(sum of squares of ratings of items with a place).
     """
     most = 0
     for u in range(lo, hi):
@@ -244,11 +245,9 @@ def add_pairs(
             squares = z[a] * z[a]
             square += squares * before
             before += squares
-        if not square > 0.0:
+        if not square > _NOTHING:
             continue
-        weight = min(cap, 1.0 / np.sqrt(square)) * UNIT
-        if not np.isfinite(weight):
-            continue
+        weight = UNIT / np.sqrt(square)
         for a in range(count):
             own = weight * z[a]
             for b in range(a):

@@ -1,204 +1,516 @@
+"""Preferences whose item side is differentially private: levels and factors of items from noisy sums over users.
+
+The guarantee: all numbers of the item side together, and what is said of them in `PrivateModel`, are (epsilon, delta)
+differentially private, where neighbouring data differ by one user with all ratings, added or removed. Public, so not
+covered: the list of items (also those without ratings), the scale and the options. The number of users is not public.
+The user side is each user's own ridge regression on the item side. It is not covered: it belongs to its user.
+
+How it is kept: the ratings are read by sums over users alone, to which no user adds a vector longer than 1
+(`_bounded_sums`, where the bound is made and proved), and Gaussian noise is added to each (`_accounting`). Everything
+else here, also how many sums are taken and how much of the budget each gets, is computed from these noisy sums and from
+public numbers. The measurements:
+
+1. users by number of ratings, their means and variances: what the rules below need;
+2. raters of each item, and how far above or below their users' means they rate it;
+3. with many users, how ratings of two items go together, for the items with the most raters: their strongest directions
+   are the first factors (Dwork, Talwar, Thakurta and Zhang 2014);
+4. rounds of alternating least squares with statistics of each item (Private ALS: Chien, Jain, Krichene, Rendle, Song,
+   Thakurta and Zhang 2021): users are folded in, then each item's sums of x x' and e x correct its vector;
+5. how ratings lie about what is predicted: all items' levels are moved to the median, as `als` does.
+
+What is done with noise: statistics of an item are drawn towards those of all items the more noise is in them; an item's
+correction is weighed against what earlier rounds have said, by their variances (a Kalman filter over rounds); levels
+start from a line in the logarithm of the number of raters; factors that the pairs do not show are filled with what is
+known without asking: the items' levels and popularity. A user's length is spent on the items in proportion to
+raters^-0.3, and no user counts more than the cap where more noise is won by cutting than is lost (`_cap`).
+"""
+
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
-from kgather.udfs.preferences import _bounded_sums as bs
-from kgather.udfs.preferences._accounting import Charge, Noise, rho_of
-from kgather.udfs.preferences.model import Preferences
+from numpy.typing import NDArray
 
-@dataclass
-class Rules:
-    users: float=.02
-    median: float=.02
-    levels: float=.15      # share of the rest for first pass
-    pairs: float=.25
-    rounds: int=2
-    factors: bool=True
-    alpha: float=.5
-    floor: float=1.0       # times sigma of counts
-    q: int=1000
-    kappa: float=.37
-    kappa_level: float=.6
-    tl: float=.5   # in s
-    tf: float=.25
-    level_pen: float=8.5
-    factor_pen: float=2.0
-    final_level_pen: float=8.5
-    final_factor_pen: float=3.0
-    phi: float=.3
-    proc: float=.1
-    longest: float=1.6  # times sqrt rank
-    reach: float=2.5  # in s
-    pop: bool=True
-    tlpop: float=1.0
-    last: float=1.0   # share of the last round to others
-    free: int=0
-    capmul: float=1.0
+from kgather._errors import InputError
+from kgather.udfs._shared.options import real, whole
+from kgather.udfs._shared.workers import row_ranges, run
+from kgather.udfs.preferences._accounting import LEAST_DELTA, MOST_EPSILON, Charge, Noise, rho_of
+from kgather.udfs.preferences._bounded_sums import (
+    SENSITIVITY,
+    USER_BINS,
+    add_gaps,
+    add_moments,
+    add_pairs,
+    add_up,
+    add_users,
+    fold_all,
+)
+from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.ratings.matrix import RatingMatrix
 
-class Work:
-    def __init__(self, mat, scale, eps, delta, seed, rank, threads, rules, verbose=False):
-        self.m=mat.n_items; self.mat=mat; self.low,self.high=scale; self.R=rules; self.rank=rank; self.threads=threads
-        self.half=(self.high-self.low)/2; self.mid=(self.high+self.low)/2
-        self.noise=Noise(seed if np.isfinite(eps) else None)
-        self.rho=rho_of(eps,delta) if np.isfinite(eps) else 1e9
-        self.pool=ThreadPoolExecutor(threads) if threads>1 else None
-        self.charges=[]; self.verbose=verbose
-        self.P=(mat.indptr,mat.items,mat.values,self.low,self.high)
-    def measure(self,what,rho,kernel,shape):
-        total=bs.add_up(kernel,self.mat.indptr,shape,self.threads,self.pool)
-        dev=bs.SENSITIVITY/math.sqrt(2*rho)
-        self.charges.append(Charge(what,bs.SENSITIVITY,dev,int(np.prod(shape))))
-        if not self.noise: dev=1e-9
-        total+=self.noise.draw(what,dev,shape)
-        return total,dev
-    def say(self,*a):
-        if self.verbose: print('   ',*a,flush=True)
-    def users(self,rho):
-        t,sd=self.measure('users',rho,lambda lo,hi,out: bs.add_users(lo,hi,self.mat.indptr,self.mat.values,self.low,self.high,out),(bs.USER_BINS+2,))
-        h=t[:bs.USER_BINS]/math.sqrt(.5); sdh=sd/math.sqrt(.5)
-        # bins below 3 sd are noise
-        h=np.where(h>2*sdh,h,0); 
-        top=int(2*np.log2(max(self.m,2)))+1; h[top:]=0
-        self.n=max(h.sum(),10.)
-        if h.sum()<=0: h[8]=self.n
-        self.hist=h; self.size=2.0**((np.arange(bs.USER_BINS)+.5)/2)
-        self.size=np.minimum(self.size,self.m)
-        self.nnz=(self.hist*self.size).sum()
-        self.mean=self.mid+self.half*float(np.clip(t[-2]*2/self.n,-.9,.9))
-        self.s=self.half*math.sqrt(np.clip(t[-1]*2/self.n,.02,.5))*.93
-        self.say('n',self.n,'nnz',self.nnz,'mean',self.mean,'s',self.s)
-    def cap(self,q,sigma,D1,D2,x2=1.0):
-        """cap minimizing noise; q: mean squared length a rating. returns cap, Eh, Eh2/Eh"""
-        best=None
-        for c in self.size[self.hist>0]:
-            cap=1/np.sqrt(c*q)*self.R.capmul
-            h=np.minimum(cap,1/np.sqrt(self.size*q)); w=self.hist*self.size; w=w/w.sum()
-            e1=(w*h).sum(); e2=(w*h*h).sum()
-            v=(sigma**2*D1+self.s**2*D2*e2)/e1**2
-            if best is None or v<best[0]: best=(v,cap,e1,e2/e1)
-        return best[1:]
-    def gains(self,sd_c):
-        C=np.maximum(self.C,self.R.floor*sd_c+1)
-        g=C**-self.R.alpha
-        return g/np.sqrt((C*g*g).sum()/C.sum())
-    def first_levels(self,rho):
-        R=self.R; m=self.m
-        self.level=np.full(m,self.mean); self.F=np.zeros((m,0))
-        kappa=R.kappa_level*self.s; reach=R.reach*self.s
-        sigma=1/math.sqrt(2*rho) if self.noise else 0
-        q=kappa**2+self.s**2
-        Cbar=self.nnz/m*4
-        cap,eh,hh=self.cap(q,sigma,1/Cbar**2,1/Cbar)
-        t,sd=self.measure('levels 1',rho,lambda lo,hi,out: bs.add_moments(lo,hi,*self.P,self.level,self.F,(R.level_pen,0.),np.ones(m),kappa,reach,1.,cap,out),(m,2))
-        A=t[:,0]/kappa; sa=sd/kappa; b=t[:,1]
-        self.C=A/eh; self.Csd=sa/eh   # raters
-        self.say('cap',1/cap**2/q,'Csd',self.Csd,'mean C',self.nnz/m)
-        # effective counts
-        B=np.maximum(A,.5*sa)/hh; grad=b/hh; nz=sd/hh
-        tl=R.tl*self.s
-        pen=self.s**2/tl**2*np.ones(m)
-        H=B+pen
-        d=grad/np.maximum(B,1e-9)
-        if R.pop:
-            lc=np.log(np.maximum(self.C,self.Csd+1)); 
-            N=(nz/B)**2; w=1/(tl**2+N+self.s**2/B)
-            X=np.column_stack([np.ones(m),lc-np.average(lc,weights=w)]); XtX=(X*w[:,None]).T@X+np.diag([0,1/ (tl**2)*1.0])
-            coef=np.linalg.solve(XtX,(X*w[:,None]).T@d); mu=X@coef; self.say('pop',coef)
-            tl=tl*R.tlpop
-        else: mu=np.zeros(m)
-        grad=grad-B*mu
-        dl=grad/H; N=(nz/H)**2; Pv=tl**2*np.ones(m); G=Pv/(Pv+N)
-        self.mu=self.level+mu
-        self.level=self.level+mu+G*dl
-        self.P_level=(1-G)*Pv
-    def round(self,rho,last,name):
-        R=self.R; m=self.m; r=self.F.shape[1]; c=r+1; npair=c*(c+1)//2
-        if r: kappa=R.kappa*self.s/ (1 if r==0 else 2)
-        else: kappa=R.kappa_level*self.s*.5
-        longest=R.longest*math.sqrt(max(r,1)); reach=R.reach*self.s
-        g=self.gains(self.Csd); sigma=1/math.sqrt(2*rho) if self.noise else 0
-        x2=1+r; q=kappa**2*(x2*x2*.6)+self.s**2*x2
-        C=np.maximum(self.C,self.Csd+1); wC=C/C.sum()
-        cap,eh,hh=self.cap(q,sigma,(wC/(g*C)**2).sum()/x2,(wC/C).sum())
-        pen=(R.level_pen,R.factor_pen*self.s**2)
-        t,sd=self.measure(name,rho,lambda lo,hi,out: bs.add_moments(lo,hi,*self.P,self.level,self.F,pen,g,kappa,reach,longest,cap,out),(m,npair+c))
-        A=np.zeros((m,c,c)); at=0
-        for a in range(c):
-            for b in range(a+1):
-                A[:,a,b]=A[:,b,a]=t[:,at]/kappa; at+=1
-        sa=sd/kappa; b=t[:,npair:]
-        # counts: combine
-        prior=np.maximum(self.C,0)*g*eh; vp=(self.Csd*g*eh)**2+ (0.1*prior)**2; vm=sa**2
-        a0=(prior*vm+A[:,0,0]*vp)/(vm+vp); a0=np.maximum(a0,.3*np.sqrt(vm*vp/(vm+vp)))
-        S=A.sum(0)/A[:,0,0].sum(); ev,Q=np.linalg.eigh((S+S.T)/2); S=(Q*np.maximum(ev,.02))@Q.T
-        self.say(name,'S',np.round(np.diag(S),3),np.round(S[0],3),'cap',1/cap**2/q, 'sd/(gC)',np.average(sd/(g*C*eh),weights=C))
-        base=a0[:,None,None]*S
-        sh=(R.phi*a0)**2; sh=sh/(sh+sa**2)
-        A0=base+sh[:,None,None]*(A-A[:,:1,:1]*S)
-        if r:
-            ev,Q=np.linalg.eigh(A0); ev=np.maximum(ev,.1*a0[:,None]*np.linalg.eigvalsh(S)[0]); A0=np.einsum('mij,mj,mkj->mik',Q,ev,Q)
-        w=g*hh; B=A0/w[:,None,None]
-        T=np.diag([ (R.tl*self.s)**2]+[(R.tf*self.s)**2]*r); Ti=np.linalg.inv(T)*self.s**2
-        v=np.column_stack([self.level,self.F]); mu=np.column_stack([self.mu,np.zeros((m,r))])
-        grad=b/w[:,None]-(v-mu)@Ti
-        H=B+Ti; Hi=np.linalg.inv(H); d=np.einsum('mij,mj->mi',Hi,grad)
-        N=np.einsum('mij,mkj->mik',Hi,Hi)*((sd/w)**2)[:,None,None]
-        G=self.Pm@np.linalg.inv(self.Pm+N)
-        v=v+np.einsum('mij,mj->mi',G,d)
-        self.Pm=(np.eye(c)-G)@self.Pm; self.Pm=(self.Pm+self.Pm.transpose(0,2,1))/2+R.proc*T
-        self.level,self.F=v[:,0].copy(),v[:,1:].copy()
-    def pairs(self,rho):
-        R=self.R; m=self.m; q=min(R.q,m); r=self.rank
-        top=np.sort(np.argsort(-self.C,kind='stable')[:q]); places=np.full(m,-1,np.int32); places[top]=np.arange(q)
-        g=self.gains(self.Csd); C=np.maximum(self.C,self.Csd+1)
-        t,sd=self.measure('pairs',rho,lambda lo,hi,out: bs.add_pairs(lo,hi,*self.P,self.level,R.level_pen,places,g,R.reach*self.s,1e300,out),(q,q))
-        t=np.tril(t,-1); t=t+t.T
-        ev,Q=np.linalg.eigh(t); ev,Q=ev[::-1][:r],Q[:,::-1][:,:r]
-        edge=2*sd*math.sqrt(q)
-        # true eigenvalue: x + sd^2 q / x = ev
-        tr=np.where(ev>edge,(ev+np.sqrt(np.maximum(ev**2-edge**2,0)))/2,0)
-        cos2=np.where(tr>0,1-sd**2*q/np.maximum(tr,1e-9)**2,0)
-        self.say('pairs ev',np.round(ev,1),'edge',edge,'cos2',np.round(cos2,2))
-        wh=self.hist*self.size**2; scale=1/(np.sqrt(.5)*self.s**2)*self.hist.dot(self.size)/self.nnz**2  # h~sqrt2/(n g2 e2)
-        scale=np.sqrt(2)/self.s**2/self.nnz
-        f=Q*np.sqrt(np.maximum(tr,1e-9)/scale)*np.sqrt(np.maximum(cos2,0)) if self.noise else Q*np.sqrt(tr/scale)
-        self.F=np.zeros((m,r)); self.F[top]=f/(g[top]*C[top])[:,None]
-        self.say('F sd',np.sqrt(np.average(self.F[top]**2,axis=0,weights=C[top])))
-        lim=2*self.s; self.F=np.clip(self.F,-lim,lim)
-    def init_P(self):
-        r=self.F.shape[1]; R=self.R
-        self.Pm=np.zeros((self.m,r+1,r+1)); self.Pm[:,0,0]=self.P_level+R.proc*(R.tl*self.s)**2
-        for a in range(r): self.Pm[:,a+1,a+1]=(R.tf*self.s)**2
-    def fold(self,pl,pf):
-        n=self.mat.n_users; r=self.F.shape[1]; l=np.zeros(n,np.float32); f=np.zeros((n,r),np.float32)
-        for lo in (0,): bs.fold_all(0,n,*self.P,self.level,self.F,(pl,pf),l,f)
-        return l,f
-    def move(self,rho,pen):
-        bins=512; spread=2*self.half*.5
-        t,sd=self.measure('gaps',rho,lambda lo,hi,out: bs.add_gaps(lo,hi,*self.P,self.level,self.F,pen,spread,5.,out),(bins,))
-        cum=np.cumsum(t); k=int(np.searchsorted(np.maximum.accumulate(cum),cum[-1]/2)); sh=(2*(k+.5)/bins-1)*spread
-        self.say('median',sh); self.level=self.level+np.clip(sh,-.3*self.half,.3*self.half)
-    def learn(self):
-        R=self.R; rho=self.rho
-        self.users(R.users*rho); left=1-R.users-R.median
-        fac=R.factors
-        lv=R.levels*left; self.first_levels(lv*rho)
-        left-=lv
-        if fac:
-            pr=R.pairs*left; self.pairs(pr*rho); left-=pr
-        self.init_P()
-        for k in range(R.rounds): self.round(left/R.rounds*rho,k==R.rounds-1,f'round {k}')
-        if R.free: self.free()
-        pen=(R.final_level_pen,R.final_factor_pen*self.s**2)
-        if R.median: self.move(R.median*rho,pen)
-        l,f=self.fold(*pen)
-        r=self.F.shape[1]
-        if r<self.rank: f=np.column_stack([f,np.zeros((len(l),self.rank-r),np.float32)]); self.F=np.column_stack([self.F,np.zeros((self.m,self.rank-r))])
-        if self.pool: self.pool.shutdown()
-        return Preferences(l,f,self.level.astype(np.float32),self.F.astype(np.float32))
-    def free(self):
-        C=np.maximum(self.C,self.Csd+1); lc=np.log(C); w=C/C.sum()
-        cols=[]
-        x=lc-(w*lc).sum(); cols.append(x/np.sqrt((w*x*x).sum()))
-        y=self.level-(w*self.level).sum(); y=y-cols[0]*(w*cols[0]*y).sum(); cols.append(y/np.sqrt((w*y*y).sum()))
-        self.F=np.column_stack([self.F]+[c*self.s*.2 for c in cols[:self.R.free]])
+# How the budget is split. Users and median take their shares of all, the rest goes by _plan.
+_USERS, _MEDIAN = 0.02, 0.02
+_ENOUGH_FOR_FACTORS = 8.0  # signal over noise of a typical item, from which its factors are measured
+_ENOUGH_FOR_PAIRS = 400.0  # users sqrt(rho / items): strong directions then stand out of the noise
+_PAIR_ITEMS = 500
+
+# The model, in units of `deviation`, that of ratings about their user's and item's levels.
+_DEVIATION_OF_USERS = 0.93  # of ratings about their user's mean, it is that much
+_LEVEL, _FACTOR = 0.45, 0.18  # standard deviations of items' levels and factors, where users' factors have 1
+_KNOWN_FACTOR = 0.2  # the same for factors made of levels and popularity
+_REACH = 1.8  # a rating counts as at most that far from what is predicted
+_LONGEST = 1.6  # users' factors are shortened to that, times sqrt(rank)
+_USER_LEVEL = 8.5  # ratings at level zero added to each user, as `als` has it
+_FIRST_FACTOR, _LAST_FACTOR = 0.7, 4.0  # the same for factors, while learning and in the end
+# x x' against e x: what is off in either is about as bad. Corrections of later rounds are smaller.
+_BALANCE_OF_LEVELS, _BALANCE = 0.6, 0.185
+_GAIN_POWER = -0.3
+_AUDIENCE = 0.3  # by how much items' x x' / raters differ from that of all, relative
+_DRIFT = 0.1  # share of an item's variance that a round takes from what was known before
+
+_GAP_BINS = 512
+_LEAST_LENGTH = 5.0  # users with few ratings count less in the median
+_CHUNK = 1024  # items whose systems are solved at once
+
+Kernel = Callable[[int, int, NDArray[np.int64]], object]
+
+
+@dataclass(frozen=True)
+class PrivateModel:
+    """Preferences with a private item side, and what it cost.
+
+    preferences: the model; its user side is not covered. raters float64[m]: noisy numbers of raters, private, too, and
+    not scaled back to what a user was cut by. charges: the measurements; (epsilon, delta) holds for all of them.
+    """
+
+    preferences: Preferences
+    raters: NDArray[np.float64]
+    charges: tuple[Charge, ...]
+    epsilon: float
+    delta: float
+
+    @property
+    def rho(self) -> float:
+        """Zero-concentrated differential privacy that was spent, the sum over the charges."""
+        return math.fsum(charge.rho for charge in self.charges)
+
+
+def learn_private(
+    matrix: RatingMatrix,
+    *,
+    scale: tuple[float, float],
+    epsilon: float,
+    delta: float,
+    noise_seed: bytes | int,
+    rank: int = 3,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> PrivateModel:
+    """Learns preferences whose item side is (epsilon, delta) differentially private, see the module.
+
+    scale: lowest and highest possible rating; others count as the nearest of these. epsilon: above 0, at most 500.
+    delta: from 1e-15 to 0.5; well below 1 / users. noise_seed: secret, bytes (16 random ones or more) or a whole
+    number of at most 256 bits. The noise is a function of it and of the options. Whoever knows it knows the noise; and
+    two results from the same seed and other ratings differ by their ratings, without noise. So it must be drawn anew,
+    or be a keyed hash of the ratings, for each result. rank: number of factors, >= 1; those that the data cannot
+    afford are zero. progress: called with steps done and steps at most.
+
+    The result is the same for any number of threads. O(rounds (nnz r^2 + (n + m) r^3)) time, and where pairs are
+    measured the sum over users of the squared number of their ratings of at most 500 items; beside the matrix, 8 r^2
+    bytes an item and thread, and 2 MB a thread. Raises InputError for an option out of its range.
+    """
+    low, high = real("the lowest rating", scale[0], -np.inf), real("the highest rating", scale[1], -np.inf)
+    if low >= high:
+        msg = f"the lowest rating of the scale, {low:g}, must be below the highest, {high:g}."
+        raise InputError(msg)
+    epsilon = real("epsilon", epsilon, 0, MOST_EPSILON, above=True)
+    delta = real("delta", delta, LEAST_DELTA, 0.5)
+    rank = whole("rank", rank, 1)
+    threads = whole("threads", threads, 1)
+    noise = Noise(noise_seed, f"{low!r} {high!r} {epsilon!r} {delta!r} {rank} {matrix.n_items}")
+    pool = ThreadPoolExecutor(threads) if threads > 1 else None
+    try:
+        sums = Sums(matrix, noise, threads, pool)
+        learning = _Learning(sums, (low, high), rank)
+        preferences = learning.learn(rho_of(epsilon, delta), progress)
+        return PrivateModel(preferences, learning.raters, tuple(sums.charges), epsilon, delta)
+    finally:
+        if pool is not None:
+            pool.shutdown()
+
+
+class Sums:
+    """Noisy sums over users, charged for: the one way from the ratings to the item side."""
+
+    def __init__(self, matrix: RatingMatrix, noise: Noise, threads: int, pool: ThreadPoolExecutor | None) -> None:
+        self.matrix, self.noise, self.threads, self.pool = matrix, noise, threads, pool
+        self.charges: list[Charge] = []
+
+    def measure(self, what: str, rho: float, kernel: Kernel, shape: tuple[int, ...]) -> tuple[NDArray[Any], float]:
+        """What the kernel adds up, float64[shape], with noise that costs rho, and the noise's standard deviation.
+
+        The kernel adds for each user a vector no longer than 1, see `_bounded_sums`. No two measurements have the same
+        name.
+        """
+        if any(what == charge.what for charge in self.charges):
+            msg = f"{what} is measured twice; its noise would be the same."
+            raise ValueError(msg)
+        deviation = SENSITIVITY / math.sqrt(2.0 * rho)
+        self.charges.append(Charge(what, SENSITIVITY, deviation, math.prod(shape)))
+        total = add_up(kernel, self.matrix.indptr, shape, self.threads, self.pool)
+        total += self.noise.draw(what, deviation, shape)
+        return total, deviation
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Shares of the budget. factors: rounds measure factors, too, not only levels."""
+
+    users: float
+    levels: float
+    pairs: float
+    rounds: tuple[float, ...]
+    factors: bool
+    median: float
+
+
+def plan(users: float, ratings: float, items: int, rho: float) -> Plan:
+    """Which measurements are made, by (noisy) numbers of users and ratings, the number of items and rho.
+
+    A typical item has ratings / items raters. Each counts 1 / sqrt(ratings / users) where a user's length is 1, and the
+    noise is 1 / sqrt(2 rho): the signal is sqrt(users ratings rho) / items of the noise, up to a constant.
+    """
+    left = 1.0 - _USERS - _MEDIAN
+    signal = math.sqrt(users * ratings * rho) / items
+    factors = signal >= _ENOUGH_FOR_FACTORS
+    pairs = 0.0
+    if not factors:
+        levels, rounds = 1.0 / 3.0, 2
+    elif items > 1 and users * math.sqrt(rho / min(items, _PAIR_ITEMS)) >= _ENOUGH_FOR_PAIRS:
+        levels, pairs, rounds = 0.11, 0.27, 3
+    else:
+        levels, rounds = 0.25, 3
+    each = (1.0 - levels - pairs) / rounds * left
+    return Plan(_USERS, levels * left, pairs * left, (each,) * rounds, factors, _MEDIAN)
+
+
+class _Learning:
+    """The item side as it is learnt. Reads the ratings by `sums` alone, but for the folding of users in the end."""
+
+    def __init__(self, sums: Sums, scale: tuple[float, float], rank: int) -> None:
+        self.sums, self.rank = sums, rank
+        self.low, self.high = scale
+        self.half, self.middle = (scale[1] - scale[0]) / 2.0, (scale[1] + scale[0]) / 2.0
+        matrix = sums.matrix
+        self.items = matrix.n_items
+        self.ratings = (matrix.indptr, matrix.items, matrix.values, *scale)
+
+    def learn(self, rho: float, progress: Progress | None) -> Preferences:
+        """All measurements, and the users folded in."""
+        self.measure_users(_USERS * rho)
+        steps = plan(self.n, self.nnz, self.items, rho)
+        most = len(steps.rounds) + 4
+        done = 0
+
+        def tell() -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(min(done, most), most)
+
+        tell()
+        self.measure_levels(steps.levels * rho)
+        tell()
+        if steps.pairs:
+            self.measure_pairs(steps.pairs * rho)
+        tell()
+        self.fill_factors()
+        self.start_variances()
+        for number, share in enumerate(steps.rounds, 1):
+            self.measure_items(number, share * rho, steps.factors)
+            tell()
+        self.move_to_median(steps.median * rho)
+        model = self.preferences()
+        tell()
+        return model
+
+    # What is known of users -----------------------------------------------------------------------------------------
+
+    def measure_users(self, rho: float) -> None:
+        """Numbers of users and ratings, the mean and the deviation of ratings, each at least something."""
+        indptr, values = self.sums.matrix.indptr, self.sums.matrix.values
+        total, noise = self.sums.measure(
+            "users by number of ratings, means and variances", rho,
+            lambda lo, hi, out: add_users(lo, hi, indptr, values, self.low, self.high, out), (USER_BINS + 2,),
+        )  # fmt: skip
+        users, noise = total[:USER_BINS] / math.sqrt(0.5), noise / math.sqrt(0.5)
+        size = np.minimum(2.0 ** ((np.arange(USER_BINS) + 0.5) / 2.0), self.items)
+        possible = np.arange(USER_BINS) <= 2.0 * math.log2(self.items)
+        self.users_of_size = np.where(possible & (users > 2.0 * noise), users, 0.0)
+        if not self.users_of_size.any():
+            self.users_of_size[0] = 1.0
+        self.size = size
+        self.n = float(self.users_of_size.sum())
+        self.nnz = float(self.users_of_size @ size)
+        # drawn to the middle of the scale, and to half its half, where the noise is more than the users
+        spread = 2.0 * noise**2 / self.n
+        mean = 2.0 * total[USER_BINS] / (self.n + spread / 0.3**2)
+        square = (2.0 * total[USER_BINS + 1] + 0.25 * spread / 0.1**2) / (self.n + spread / 0.1**2)
+        self.mean = self.middle + self.half * min(max(mean, -0.9), 0.9)
+        self.deviation = self.half * math.sqrt(min(max(square, 0.02), 0.5)) * _DEVIATION_OF_USERS
+
+    def _cap(self, rho: float, length: float, item: float, raters: float) -> tuple[float, float, float]:
+        """The cap of users' weights with the least variance, and the means of weights and of their squares over that.
+
+        length: mean squared length that a rating adds. A user with c ratings has the weight
+        h = min(cap, 1 / sqrt(c length)); an item's estimate has the variance
+        (item / (2 rho) + raters deviation^2 E h^2) / (E h)^2, means over ratings.
+        """
+        ratings = self.users_of_size * self.size
+        ratings = ratings / ratings.sum()
+        weight = 1.0 / np.sqrt(self.size * length)
+        caps = weight[self.users_of_size > 0.0]
+        capped = np.minimum(caps[:, None], weight)
+        mean, square = capped @ ratings, np.square(capped) @ ratings
+        variance = (item / (2.0 * rho) + raters * self.deviation**2 * square) / mean**2
+        best = int(np.argmin(variance))
+        return float(caps[best]), float(mean[best]), float(square[best] / mean[best])
+
+    def _gains(self) -> NDArray[np.float64]:
+        """Weights of items within a user, one on average over ratings."""
+        gains = self.raters_at_least**_GAIN_POWER
+        return gains / math.sqrt(float((self.raters_at_least * gains**2).sum() / self.raters_at_least.sum()))
+
+    # Items ----------------------------------------------------------------------------------------------------------
+
+    def measure_levels(self, rho: float) -> None:
+        """Raters and levels of items."""
+        m, deviation = self.items, self.deviation
+        self.level, self.factors = np.full(m, self.mean), np.zeros((m, 0))
+        balance = _BALANCE_OF_LEVELS * deviation
+        # ratings are mostly of items that have more raters than others
+        typical = 4.0 * self.nnz / m
+        cap, mean, weight = self._cap(rho, balance**2 + deviation**2, 1.0 / typical**2, 1.0 / typical)
+        total, noise = self.sums.measure(
+            "raters and levels of items", rho,
+            lambda lo, hi, out: add_moments(
+                lo, hi, *self.ratings, self.level, self.factors, (_USER_LEVEL, 0.0), np.ones(m), balance,
+                _REACH * deviation, 1.0, cap, 1, out,
+            ),
+            (m, 2),
+        )  # fmt: skip
+        raters, self.raters_noise = total[:, 0] / balance / mean, noise / balance / mean
+        self.raters = raters
+        self.raters_at_least = np.maximum(raters, self.raters_noise + 1.0)
+        # in ratings that count one each
+        count = np.maximum(total[:, 0] / balance, 0.5 * noise / balance) / weight
+        above, noise = total[:, 1] / weight, noise / weight
+        prior = (_LEVEL * deviation) ** 2
+        line = self._line(above / count, prior + (noise / count) ** 2 + deviation**2 / count, prior)
+        system = count + deviation**2 / prior
+        gain = prior / (prior + (noise / system) ** 2)
+        self.level_before = self.level + line
+        self.level = self.level_before + gain * (above - count * line) / system
+        self.level_variance = (1.0 - gain) * prior
+
+    def _line(self, level: NDArray[np.float64], variance: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+        """Levels that are expected by the number of raters: a weighted line in its logarithm."""
+        popularity = np.log(self.raters_at_least)
+        popularity = popularity - np.average(popularity, weights=1.0 / variance)
+        slope = float((popularity * level / variance).sum() / ((popularity**2 / variance).sum() + 1.0 / prior))
+        return np.average(level, weights=1.0 / variance) + slope * popularity
+
+    def measure_pairs(self, rho: float) -> None:
+        """First factors: strong directions of the products of ratings of two items, as far as noise lets them be seen.
+
+        Of q items, noise alone has eigenvalues up to 2 sigma sqrt(q). An eigenvalue t shows as t + sigma^2 q / t, and
+        of its direction the share 1 - sigma^2 q / t^2 (Benaych-Georges and Nadakuditi 2011).
+        """
+        m, q = self.items, min(self.items, _PAIR_ITEMS)
+        chosen = np.sort(np.argsort(-self.raters, kind="stable")[:q])
+        places = np.full(m, -1, dtype=np.int32)
+        places[chosen] = np.arange(q)
+        gains = self._gains()
+        total, noise = self.sums.measure(
+            "pairs of items", rho,
+            lambda lo, hi, out: add_pairs(
+                lo, hi, *self.ratings, self.level, _USER_LEVEL, places, gains, _REACH * self.deviation, out
+            ),
+            (q, q),
+        )  # fmt: skip
+        total = np.tril(total, -1)
+        values, vectors = np.linalg.eigh(total + total.T)
+        values, vectors = values[::-1][: self.rank], vectors[:, ::-1][:, : self.rank]
+        edge = 2.0 * noise * math.sqrt(q)
+        seen = values > 1.05 * edge
+        values, vectors = values[seen], vectors[:, seen]
+        values = (values + np.sqrt(values**2 - edge**2)) / 2.0
+        share = 1.0 - (edge / 2.0 / values) ** 2
+        # a user of c ratings has about the weight sqrt(2) / (c deviation^2); two items of a and b raters have about
+        # a b / ratings pairs times c
+        lengths = np.sqrt(values * share * self.deviation**2 * self.nnz / math.sqrt(2.0))
+        self.factors = np.zeros((m, len(values)))
+        self.factors[chosen] = vectors * lengths / (gains * self.raters_at_least)[chosen, None]
+        limit = 2.0 * self.deviation
+        self.factors = np.clip(self.factors, -limit, limit)
+
+    def fill_factors(self) -> None:
+        """Fills factors that are not learnt with the items' levels and popularity, which are known already.
+
+        A user then has a slope in them: who likes what is popular, and who uses more of the scale than others.
+        """
+        learnt = self.factors.shape[1]
+        weights = self.raters_at_least / self.raters_at_least.sum()
+        popularity = np.log(self.raters_at_least)
+        known: list[NDArray[np.float64]] = []
+        unit = _KNOWN_FACTOR * self.deviation
+        for column, most in ((popularity, 2.0 * unit), (self.level, 1.0)):
+            column = column - weights @ column
+            for other in known:
+                column = column - other * (weights @ (other * column)) / max(weights @ other**2, 1e-300)
+            spread = math.sqrt(float(weights @ column**2))
+            known.append(column * (min(unit / spread, most) if spread > 0.0 else 0.0))
+        self.learnt = learnt
+        self.factors = np.column_stack([self.factors, *known[: self.rank - learnt]])
+        self.factors_before = self.factors.copy()
+        self.factors_before[:, :learnt] = 0.0
+
+    def start_variances(self) -> None:
+        """What noise may have done to the items' vectors so far, float64[m, c, c]; all of it in the factors."""
+        variances = np.full(self.factors.shape[1] + 1, (_FACTOR * self.deviation) ** 2)
+        self.variance = np.tile(np.diag(variances), (self.items, 1, 1))
+        self.variance[:, 0, 0] = self.level_variance + _DRIFT * (_LEVEL * self.deviation) ** 2
+
+    def measure_items(self, number: int, rho: float, with_factors: bool) -> None:
+        """A round: users are folded in, items corrected by their own sums."""
+        m, deviation = self.items, self.deviation
+        used = self.factors.shape[1] + 1 if with_factors else 1
+        pairs = used * (used + 1) // 2
+        balance = (_BALANCE if used > 1 else _BALANCE_OF_LEVELS / 2.0) * deviation
+        gains = self._gains()
+        share = self.raters_at_least / self.raters_at_least.sum()
+        length = (0.6 * balance**2 * used + deviation**2) * used
+        cap, mean, weight = self._cap(
+            rho, length, float((share / (gains * self.raters_at_least) ** 2).sum()) / used,
+            float((share / self.raters_at_least).sum()),
+        )  # fmt: skip
+        total, noise = self.sums.measure(
+            f"{'vectors' if used > 1 else 'levels'} of items, round {number}", rho,
+            lambda lo, hi, out: add_moments(
+                lo, hi, *self.ratings, self.level, self.factors, (_USER_LEVEL, _FIRST_FACTOR * deviation**2), gains,
+                balance, _REACH * deviation, _LONGEST * math.sqrt(max(self.factors.shape[1], 1)), cap, used, out,
+            ),
+            (m, pairs + used),
+        )  # fmt: skip
+        rows, columns = np.tril_indices(used)
+        square_noise = noise / balance
+        audience = np.zeros((used, used))
+        audience[rows, columns] = audience[columns, rows] = total[:, :pairs].sum(axis=0) / balance
+        audience = _semidefinite(audience[None] / max(audience[0, 0], square_noise), 0.02)[0]
+        # raters in this round's weights: known from before, and measured again
+        before = np.maximum(self.raters, 0.0) * gains * mean
+        before_variance = (self.raters_noise * gains * mean) ** 2 + (0.1 * before) ** 2
+        again = before_variance / (before_variance + square_noise**2)
+        raters = before + again * (total[:, 0] / balance - before)
+        raters = np.maximum(raters, 0.3 * np.sqrt(again) * square_noise)
+        for lo in range(0, m, _CHUNK):
+            here = slice(lo, min(lo + _CHUNK, m))
+            squares = np.zeros((len(raters[here]), used, used))
+            squares[:, rows, columns] = squares[:, columns, rows] = total[here, :pairs] / balance
+            unit = gains[here] * weight
+            squares = _squares(squares, raters[here], audience, square_noise)
+            self._correct(here, squares / unit[:, None, None], total[here, pairs:] / unit[:, None], noise / unit)
+        limit = 2.0 * self.half
+        self.level = np.clip(self.level, self.low, self.high)
+        if used > 1:
+            self.factors = np.clip(self.factors, -limit, limit)
+        else:
+            self.factors = self.factors[:, : self.learnt]
+            self.fill_factors()
+
+    def _correct(
+        self, here: slice, squares: NDArray[np.float64], gaps: NDArray[np.float64], noise: NDArray[np.float64]
+    ) -> None:
+        """Newton's step of the items' ridge regressions, weighed against what was known by the noise's variances.
+
+        squares float64[k, c, c], gaps float64[k, c]: sums of x x' and e x over ratings that count one each; noise
+        float64[k]: standard deviation of the latter.
+        """
+        used = squares.shape[1]
+        prior = np.full(used, (_FACTOR * self.deviation) ** 2)
+        prior[0] = (_LEVEL * self.deviation) ** 2
+        penalty = self.deviation**2 / prior
+        vectors = np.column_stack([self.level[here], self.factors[here, : used - 1]])
+        before = np.column_stack([self.level_before[here], self.factors_before[here, : used - 1]])
+        inverse = np.linalg.inv(squares + np.diag(penalty))
+        step = np.einsum("kij,kj->ki", inverse, gaps - (vectors - before) * penalty)
+        known = self.variance[here, :used, :used]
+        told = np.einsum("kij,kjl->kil", inverse, inverse) * (noise**2)[:, None, None]
+        gain = np.einsum("kij,kjl->kil", known, np.linalg.inv(known + told))
+        vectors += np.einsum("kij,kj->ki", gain, step)
+        left = known - np.einsum("kij,kjl->kil", gain, known)
+        self.variance[here, :used, :used] = (left + left.transpose(0, 2, 1)) / 2.0 + _DRIFT * np.diag(prior)
+        self.level[here] = vectors[:, 0]
+        self.factors[here, : used - 1] = vectors[:, 1:]
+
+    def move_to_median(self, rho: float) -> None:
+        """Moves all items' levels, so that half of the ratings lie above what is predicted."""
+        spread = self.half
+        total, _ = self.sums.measure(
+            "gaps between ratings and predictions", rho,
+            lambda lo, hi, out: add_gaps(
+                lo, hi, *self.ratings, self.level, self.factors, self._last_penalty(), spread, _LEAST_LENGTH, out
+            ),
+            (_GAP_BINS,),
+        )  # fmt: skip
+        below = np.cumsum(total)
+        if below[-1] <= 0.0:
+            return
+        middle = int(np.searchsorted(np.maximum.accumulate(below), below[-1] / 2.0))
+        move = (2.0 * (middle + 0.5) / _GAP_BINS - 1.0) * spread
+        limit = 0.3 * self.half
+        self.level = np.clip(self.level + min(max(move, -limit), limit), self.low, self.high)
+
+    def _last_penalty(self) -> tuple[float, float]:
+        return (_USER_LEVEL, _LAST_FACTOR * self.deviation**2)
+
+    def preferences(self) -> Preferences:
+        """The model, users folded in; factors that were not learnt are zero."""
+        matrix, rank = self.sums.matrix, self.factors.shape[1]
+        item_factors = np.zeros((self.items, self.rank), dtype=np.float32)
+        item_factors[:, :rank] = self.factors
+        user_level = np.zeros(matrix.n_users, dtype=np.float32)
+        user_factors = np.zeros((matrix.n_users, self.rank), dtype=np.float32)
+        run(
+            lambda lo, hi: fold_all(
+                lo, hi, *self.ratings, self.level, self.factors, self._last_penalty(), user_level, user_factors
+            ),
+            row_ranges(matrix.indptr, self.sums.threads),
+            self.sums.pool,
+        )  # fmt: skip
+        return Preferences(user_level, user_factors, self.level.astype(np.float32), item_factors)
+
+
+def _squares(
+    squares: NDArray[np.float64], raters: NDArray[np.float64], audience: NDArray[np.float64], noise: float
+) -> NDArray[np.float64]:
+    """Items' sums of x x', drawn to those of all items by the noise in them, and positive definite.
+
+    squares float64[k, c, c] noisy, raters float64[k], audience float64[c, c]: x x' of a rater on average.
+    """
+    own = (_AUDIENCE * raters) ** 2
+    own = own / (own + noise**2)
+    drawn = raters[:, None, None] * audience + own[:, None, None] * (squares - squares[:, :1, :1] * audience)
+    if len(audience) == 1:
+        return drawn
+    return _semidefinite(drawn, 0.1 * raters * float(np.linalg.eigvalsh(audience)[0]))
+
+
+def _semidefinite(matrices: NDArray[np.float64], least: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Symmetric float64[k, c, c] with their eigenvalues raised to `least` (of all, or float64[k] of each)."""
+    values, vectors = np.linalg.eigh(matrices)
+    values = np.maximum(values, np.reshape(least, (-1, 1)))
+    return np.einsum("kij,kj,klj->kil", vectors, values, vectors)
