@@ -42,7 +42,7 @@ def add_up(
     indptr int64[n + 1]: a user's work. One int64 array of that shape for each thread.
     """
     ranges = row_ranges(indptr, threads)
-    workers = min(threads, len(ranges))
+    workers = max(min(threads, len(ranges)), 1)
     sums = [np.zeros(shape, dtype=np.int64) for _ in range(workers)]
 
     def work(first: int, last: int) -> None:
@@ -225,6 +225,8 @@ def add_pairs(
     place = np.empty(most, dtype=np.int64)
     for u in range(lo, hi):
         start, stop = indptr[u], indptr[u + 1]
+        if stop - start < 2:
+            continue
         total = 0.0
         for j in range(start, stop):
             total += _clipped(values[j], low, high) - item_level[items[j]]

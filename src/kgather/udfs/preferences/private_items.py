@@ -54,7 +54,8 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 # How the budget is split. Users and median take their shares of all, the rest goes by _plan.
 _USERS, _MEDIAN = 0.02, 0.02
 _ENOUGH_FOR_FACTORS = 8.0  # signal over noise of a typical item, from which its factors are measured
-_ENOUGH_FOR_PAIRS = 400.0  # users sqrt(rho / items): strong directions then stand out of the noise
+_ENOUGH_FOR_PAIRS = 28.0  # the same, from which pairs of items are measured
+_MANY_FOR_PAIRS = 1000.0  # users sqrt(rho / items of pairs), from which they are for catalogues of mostly rare items, too
 _PAIR_ITEMS = 500
 
 # The model, in units of `deviation`, that of ratings about their user's and item's levels.
@@ -189,7 +190,9 @@ def plan(users: float, ratings: float, items: int, rho: float) -> Plan:
     pairs = 0.0
     if not factors:
         levels, rounds = 1.0 / 3.0, 2
-    elif items > 1 and users * math.sqrt(rho / min(items, _PAIR_ITEMS)) >= _ENOUGH_FOR_PAIRS:
+    elif items > 1 and (
+        signal >= _ENOUGH_FOR_PAIRS or users * math.sqrt(rho / min(items, _PAIR_ITEMS)) >= _MANY_FOR_PAIRS
+    ):
         levels, pairs, rounds = 0.11, 0.27, 3
     else:
         levels, rounds = 0.25, 3
