@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kgather.udfs._shared.workers import row_ranges, run
-from kgather.udfs.preferences._gram import solve_ridge
+from kgather.udfs.preferences._gram import LANES, add_rows, solve_ridge
 
 SENSITIVITY = 1.0 + 1e-6
 """L2 distance of two sums that differ by one user, at most."""
@@ -94,48 +94,50 @@ def add_users(
 
 
 @njit(nogil=True, cache=True)
-def fold(
-    start: int, stop: int, items: NDArray[np.int32], values: NDArray[np.float32], low: float, high: float,
-    item_level: NDArray[np.float64], item_factors: NDArray[np.float64], penalty: tuple[float, float],
-    system: NDArray[np.float64],
+def clip_to_scale(values: NDArray[np.float32], low: float, high: float) -> NDArray[np.float32]:
+    """The ratings within the scale: the same array where all are, else a copy."""
+    for value in values:
+        if not (value >= low and value <= high):
+            out = np.empty_like(values)
+            for j in range(len(values)):
+                out[j] = _clipped(values[j], low, high)
+            return out
+    return values
+
+
+@njit(nogil=True, cache=True)
+def _fold(
+    start: int, stop: int, items: NDArray[np.int32], values: NDArray[np.float32], design: NDArray[np.float32],
+    level: NDArray[np.float32], penalty: tuple[float, float], gram: NDArray[np.float32],
+    system: NDArray[np.float64], tag: tuple[np.int8, ...],
 ) -> None:  # fmt: skip
     """One user's ridge regression on the items' vectors, from the entries start..stop of the ratings.
 
-    The level and the factors are left in the last row of system float64[c + 1, c], c = r + 1. penalty: of the squared
-    level and of the squared factors. item_level float64[m], item_factors float64[m, r]. O(ratings r^2 + r^3).
+    The level and the factors are left in the last row of system float64[c + 1, c]. penalty: of the squared level and of
+    the squared factors. design, gram, tag: see `_gram`. O(ratings c^2 + c^3).
     """
-    columns = system.shape[1]
-    for a in range(columns + 1):
-        for b in range(columns):
+    for a in range(system.shape[0]):
+        for b in range(system.shape[1]):
             system[a, b] = 0.0
-    for j in range(start, stop):
-        i = np.int64(items[j])
-        target = _clipped(values[j], low, high) - item_level[i]
-        system[0, 0] += 1.0
-        system[columns, 0] += target
-        for a in range(1, columns):
-            factor = item_factors[i, a - 1]
-            system[a, 0] += factor
-            system[columns, a] += factor * target
-            for b in range(1, a + 1):
-                system[a, b] += factor * item_factors[i, b - 1]
+    add_rows(gram, design, level, items, values, start, stop, 1.0, system, tag)
     solve_ridge(system, penalty[0], penalty[1])
 
 
 @njit(nogil=True, cache=True)
 def fold_all(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
-    low: float, high: float, item_level: NDArray[np.float64], item_factors: NDArray[np.float64],
-    penalty: tuple[float, float], user_level: NDArray[np.float32], user_factors: NDArray[np.float32],
+    design: NDArray[np.float32], level: NDArray[np.float32], penalty: tuple[float, float],
+    user_level: NDArray[np.float32], user_factors: NDArray[np.float32], tag: tuple[np.int8, ...],
 ) -> None:  # fmt: skip
     """Levels float32[n] and factors float32[n, r] of the users lo..hi; zero for users without ratings."""
-    columns = item_factors.shape[1] + 1
+    columns = len(tag)
+    gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
     system = np.zeros((columns + 1, columns))
     for u in range(lo, hi):
         start, stop = indptr[u], indptr[u + 1]
         if start == stop:
             continue
-        fold(start, stop, items, values, low, high, item_level, item_factors, penalty, system)
+        _fold(start, stop, items, values, design, level, penalty, gram, system, tag)
         user_level[u] = system[columns, 0]
         for a in range(1, columns):
             user_factors[u, a - 1] = system[columns, a]
@@ -144,22 +146,27 @@ def fold_all(
 @njit(nogil=True, cache=True)
 def add_moments(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
-    low: float, high: float, item_level: NDArray[np.float64], item_factors: NDArray[np.float64],
-    penalty: tuple[float, float], gains: NDArray[np.float64], balance: float, reach: float, longest: float,
-    cap: float, used: int, out: NDArray[np.int64],
+    design: NDArray[np.float32], level: NDArray[np.float32], penalty: tuple[float, float], gains: NDArray[np.float64],
+    balance: float, reach: float, longest: float, cap: float, out: NDArray[np.int64],
+    tag: tuple[np.int8, ...], used_tag: tuple[np.int8, ...],
 ) -> None:  # fmt: skip
-    """For each item, sums of x x' and of e x over its raters, x = (1, factors), the user folded in.
+    """For each item, sums of x x' and of e x over its raters, x = (1, factors) cut to len(used_tag) columns.
 
-    e is the rating less what the model predicts of it, at most `reach` off zero; the factors are shortened to `longest`.
-    A user's vector v has, for each item i that was rated, gains[i] (balance x x', e x), of x x' the lower triangle.
-    |v|^2 = sum of gains[i]^2 (balance^2 |x x'|^2 + e^2 |x|^2) over these items, and min(cap, 1 / |v|) v is added.
-    out int64[m, c (c + 1) / 2 + c]. gains float64[m] >= 0. O(ratings r^2 + users r^3).
+    The user is folded in on all columns, factors are shortened to `longest`; e is the rating less what the model
+    predicts of it, at most `reach` off zero. A user's vector v has, for each item i that was rated,
+    gains[i] (balance x x', e x), of x x' the lower triangle. |v|^2 = sum over these items of
+    gains[i]^2 (balance^2 |x x'|^2 + e^2 |x|^2), and min(cap, 1 / |v|) v is added to
+    out int64[m, c (c + 1) / 2 + c], c = len(used_tag). gains float64[m] >= 0. A vector that is not finite adds nothing.
+    O(ratings r^2 + users r^3).
     """
-    columns = item_factors.shape[1] + 1
+    columns, used = len(tag), len(used_tag)
+    width = (columns + LANES - 1) // LANES * LANES
     pairs = used * (used + 1) // 2
+    gram = np.zeros((columns + 1) * width, dtype=np.float32)
     system = np.zeros((columns + 1, columns))
     x = np.ones(columns)
     outer = np.empty(pairs)
+    scaled = np.empty(used)
     most = 0
     for u in range(lo, hi):
         most = max(most, indptr[u + 1] - indptr[u])
@@ -168,17 +175,16 @@ def add_moments(
         start, stop = indptr[u], indptr[u + 1]
         if start == stop:
             continue
-        fold(start, stop, items, values, low, high, item_level, item_factors, penalty, system)
+        _fold(start, stop, items, values, design, level, penalty, gram, system, tag)
+        own_level = system[columns, 0]
         length = 0.0
         for a in range(1, columns):
             length += system[columns, a] * system[columns, a]
         shorter = 1.0 if length <= longest * longest else longest / np.sqrt(length)
+        for a in range(1, columns):
+            x[a] = shorter * system[columns, a]
         square_x, square_outer, at = 0.0, 0.0, 0
-        for a in range(columns):
-            if a > 0:
-                x[a] = shorter * system[columns, a]
-            if a >= used:
-                continue
+        for a in range(used):
             square_x += x[a] * x[a]
             for b in range(a + 1):
                 outer[at] = x[a] * x[b] * balance
@@ -186,103 +192,116 @@ def add_moments(
                 at += 1
         square = 0.0
         for j in range(start, stop):
-            i = np.int64(items[j])
-            gap = _clipped(values[j], low, high) - item_level[i] - system[columns, 0]
+            i = np.uint64(items[j])
+            row = i * np.uint64(width)
+            gap = np.float64(values[j]) - level[i] - own_level
             for a in range(1, columns):
-                gap -= x[a] * item_factors[i, a - 1]
+                gap -= x[a] * design[row + np.uint64(a)]
             gap = min(max(gap, -reach), reach)
             gaps[j - start] = gap
             square += gains[i] * gains[i] * (square_outer + gap * gap * square_x)
         if not square > _NOTHING:
             continue
         weight = min(cap, 1.0 / np.sqrt(square)) * UNIT
+        for p in range(pairs):
+            outer[p] *= weight
+        for a in range(used):
+            scaled[a] = weight * x[a]
         for j in range(start, stop):
-            i = np.int64(items[j])
-            own = weight * gains[i]
+            i = np.uint64(items[j])
+            gain = gains[i]
+            row_out = out[i]
+            # no component is above 2^30, so 32 bits hold it, which processors convert several at a time
             for p in range(pairs):
-                out[i, p] += np.int64(own * outer[p])
-            own *= gaps[j - start]
+                row_out[p] += np.int32(gain * outer[p])
+            gain *= gaps[j - start]
             for a in range(used):
-                out[i, pairs + a] += np.int64(own * x[a])
+                row_out[pairs + a] += np.int32(gain * scaled[a])
 
 
 @njit(nogil=True, cache=True)
 def add_pairs(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
-    low: float, high: float, item_level: NDArray[np.float64], penalty: float, places: NDArray[np.int32],
-    gains: NDArray[np.float64], reach: float, out: NDArray[np.int64],
+    level: NDArray[np.float32], penalty: float, places: NDArray[np.int32], gains: NDArray[np.float64], reach: float,
+    out: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Products z_i z_j of what users give two items above or below the items' and their own levels.
 
     z_i = gains[i] e_i, e_i at most `reach` off zero, for the items with a place (places int32[m], ascending with the
-    item, or -1), i above j. |v|^2 = ((sum of z_i^2)^2 - sum of z_i^4) / 2, and v / |v| is added to the lower triangle
-    of out int64[q, q]. O(sum of squares of ratings of items with a place).
+    item, or -1), i above j. |v|^2 = sum of z_i^2 z_j^2, and v / |v| is added to the lower triangle of
+    out int64[q, q]. O(sum of squares of numbers of ratings of items with a place).
     """
     most = 0
     for u in range(lo, hi):
         most = max(most, indptr[u + 1] - indptr[u])
     z = np.empty(most)
-    place = np.empty(most, dtype=np.int64)
+    place = np.empty(most, dtype=np.uint32)
     for u in range(lo, hi):
         start, stop = indptr[u], indptr[u + 1]
         if stop - start < 2:
             continue
         total = 0.0
         for j in range(start, stop):
-            total += _clipped(values[j], low, high) - item_level[items[j]]
-        level = total / (stop - start + penalty)
+            total += values[j] - level[np.uint32(items[j])]
+        own_level = total / (stop - start + penalty)
         count = 0
-        squares = 0.0
+        before, square = 0.0, 0.0
         for j in range(start, stop):
-            i = np.int64(items[j])
+            i = np.uint32(items[j])
             if places[i] < 0:
                 continue
-            gap = _clipped(values[j], low, high) - item_level[i] - level
-            z[count] = gains[i] * min(max(gap, -reach), reach)
-            place[count] = places[i]
+            gap = np.float64(values[j]) - level[i] - own_level
+            gap = gains[i] * min(max(gap, -reach), reach)
+            z[count] = gap
+            place[count] = np.uint32(places[i])
             count += 1
-        # as sum of products: a difference of large numbers would be rounded
-        before, square = 0.0, 0.0
-        for a in range(count):
-            squares = z[a] * z[a]
-            square += squares * before
-            before += squares
+            square += gap * gap * before
+            before += gap * gap
         if not square > _NOTHING:
             continue
         weight = UNIT / np.sqrt(square)
         for a in range(count):
             own = weight * z[a]
+            row_out = out[np.uint64(place[a])]
             for b in range(a):
-                out[place[a], place[b]] += np.int64(own * z[b])
+                row_out[np.uint64(place[b])] += np.int32(own * z[b])
 
 
 @njit(nogil=True, cache=True)
 def add_gaps(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
-    low: float, high: float, item_level: NDArray[np.float64], item_factors: NDArray[np.float64],
-    penalty: tuple[float, float], spread: float, least: float, out: NDArray[np.int64],
+    design: NDArray[np.float32], level: NDArray[np.float32], penalty: tuple[float, float], low: float, high: float,
+    spread: float, least: float, out: NDArray[np.int64], tag: tuple[np.int8, ...],
 ) -> None:  # fmt: skip
-    """Ratings by how far they lie above what is predicted of them, from -spread to spread, in len(out) bins.
+    """Ratings by how far they lie above what is predicted, within low..high, from -spread to spread in len(out) bins.
 
     A user's vector is the histogram of the user's ratings; it is divided by its length or by `least`, if that is more.
     """
-    columns = item_factors.shape[1] + 1
+    columns = len(tag)
+    width = (columns + LANES - 1) // LANES * LANES
     bins = len(out)
+    gram = np.zeros((columns + 1) * width, dtype=np.float32)
     system = np.zeros((columns + 1, columns))
     counts = np.zeros(bins, dtype=np.int64)
     for u in range(lo, hi):
         start, stop = indptr[u], indptr[u + 1]
         if start == stop:
             continue
-        fold(start, stop, items, values, low, high, item_level, item_factors, penalty, system)
+        _fold(start, stop, items, values, design, level, penalty, gram, system, tag)
         counts[:] = 0
         for j in range(start, stop):
-            i = np.int64(items[j])
-            guess = item_level[i] + system[columns, 0]
+            i = np.uint64(items[j])
+            row = i * np.uint64(width)
+            guess = system[columns, 0] + level[i]
             for a in range(1, columns):
-                guess += system[columns, a] * item_factors[i, a - 1]
-            gap = _clipped(values[j], low, high) - min(max(guess, low), high)
-            place: int = min(max(int((gap / spread + 1.0) * 0.5 * bins), 0), bins - 1)
+                guess += system[columns, a] * design[row + np.uint64(a)]
+            share = (values[j] - min(max(guess, low), high)) / spread
+            # comparisons are false for what is not a number, which then goes to the first bin
+            place = 0
+            if share >= 1.0:
+                place = bins - 1
+            elif share > -1.0:
+                place = min(int((share + 1.0) * 0.5 * bins), bins - 1)
             counts[place] += 1
         square = 0.0
         for place in range(bins):

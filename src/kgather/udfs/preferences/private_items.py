@@ -28,7 +28,7 @@ raters^-0.3, and no user counts more than the cap where more noise is won by cut
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,10 @@ from kgather.udfs.preferences._bounded_sums import (
     add_pairs,
     add_up,
     add_users,
+    clip_to_scale,
     fold_all,
 )
+from kgather.udfs.preferences._gram import new_design, tag_of
 from kgather.udfs.preferences.model import Preferences, Progress
 from kgather.udfs.ratings.matrix import RatingMatrix
 
@@ -134,7 +136,8 @@ def learn_private(
     noise = Noise(noise_seed, f"{low!r} {high!r} {epsilon!r} {delta!r} {rank} {matrix.n_items}")
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
-        sums = Sums(matrix, noise, threads, pool)
+        values = clip_to_scale(matrix.values, low, high)
+        sums = Sums(replace(matrix, values=values), noise, threads, pool)
         learning = _Learning(sums, (low, high), rank)
         preferences = learning.learn(rho_of(epsilon, delta), progress)
         return PrivateModel(preferences, learning.raters, tuple(sums.charges), epsilon, delta)
@@ -209,7 +212,7 @@ class _Learning:
         self.half, self.middle = (scale[1] - scale[0]) / 2.0, (scale[1] + scale[0]) / 2.0
         matrix = sums.matrix
         self.items = matrix.n_items
-        self.ratings = (matrix.indptr, matrix.items, matrix.values, *scale)
+        self.ratings = (matrix.indptr, matrix.items, matrix.values)
 
     def learn(self, rho: float, progress: Progress | None) -> Preferences:
         """All measurements, and the users folded in."""
@@ -297,11 +300,12 @@ class _Learning:
         # ratings are mostly of items that have more raters than others
         typical = 4.0 * self.nnz / m
         cap, mean, weight = self._cap(rho, balance**2 + deviation**2, 1.0 / typical**2, 1.0 / typical)
+        sides, tag = self._sides()
         total, noise = self.sums.measure(
             "raters and levels of items", rho,
             lambda lo, hi, out: add_moments(
-                lo, hi, *self.ratings, self.level, self.factors, (_USER_LEVEL, 0.0), np.ones(m), balance,
-                _REACH * deviation, 1.0, cap, 1, out,
+                lo, hi, *self.ratings, *sides, (_USER_LEVEL, 0.0), np.ones(m), balance, _REACH * deviation, 1.0, cap,
+                out, tag, tag,
             ),
             (m, 2),
         )  # fmt: skip
@@ -337,10 +341,11 @@ class _Learning:
         places = np.full(m, -1, dtype=np.int32)
         places[chosen] = np.arange(q)
         gains = self._gains()
+        level = self.level.astype(np.float32)
         total, noise = self.sums.measure(
             "pairs of items", rho,
             lambda lo, hi, out: add_pairs(
-                lo, hi, *self.ratings, self.level, _USER_LEVEL, places, gains, _REACH * self.deviation, out
+                lo, hi, *self.ratings, level, _USER_LEVEL, places, gains, _REACH * self.deviation, out
             ),
             (q, q),
         )  # fmt: skip
@@ -400,11 +405,12 @@ class _Learning:
             rho, length, float((share / (gains * self.raters_at_least) ** 2).sum()) / used,
             float((share / self.raters_at_least).sum()),
         )  # fmt: skip
+        sides, tag = self._sides()
         total, noise = self.sums.measure(
             f"{'vectors' if used > 1 else 'levels'} of items, round {number}", rho,
             lambda lo, hi, out: add_moments(
-                lo, hi, *self.ratings, self.level, self.factors, (_USER_LEVEL, _FIRST_FACTOR * deviation**2), gains,
-                balance, _REACH * deviation, _LONGEST * math.sqrt(max(self.factors.shape[1], 1)), cap, used, out,
+                lo, hi, *self.ratings, *sides, (_USER_LEVEL, _FIRST_FACTOR * deviation**2), gains, balance,
+                _REACH * deviation, _LONGEST * math.sqrt(max(len(tag) - 1, 1)), cap, out, tag, tag_of(used - 1),
             ),
             (m, pairs + used),
         )  # fmt: skip
@@ -462,10 +468,11 @@ class _Learning:
     def move_to_median(self, rho: float) -> None:
         """Moves all items' levels, so that half of the ratings lie above what is predicted."""
         spread = self.half
+        sides, tag = self._sides()
         total, _ = self.sums.measure(
             "gaps between ratings and predictions", rho,
             lambda lo, hi, out: add_gaps(
-                lo, hi, *self.ratings, self.level, self.factors, self._last_penalty(), spread, _LEAST_LENGTH, out
+                lo, hi, *self.ratings, *sides, self._last_penalty(), self.low, self.high, spread, _LEAST_LENGTH, out, tag
             ),
             (_GAP_BINS,),
         )  # fmt: skip
@@ -477,6 +484,13 @@ class _Learning:
         limit = 0.3 * self.half
         self.level = np.clip(self.level + min(max(move, -limit), limit), self.low, self.high)
 
+    def _sides(self) -> tuple[tuple[NDArray[np.float32], NDArray[np.float32]], tuple[np.int8, ...]]:
+        """The items' design and levels as the kernels read them, and the tag of their number of columns."""
+        rank = self.factors.shape[1]
+        design = new_design(self.items, rank)
+        design.reshape(self.items + 1, -1)[:-1, 1 : rank + 1] = self.factors
+        return (design, self.level.astype(np.float32)), tag_of(rank)
+
     def _last_penalty(self) -> tuple[float, float]:
         return (_USER_LEVEL, _LAST_FACTOR * self.deviation**2)
 
@@ -485,16 +499,17 @@ class _Learning:
         matrix, rank = self.sums.matrix, self.factors.shape[1]
         item_factors = np.zeros((self.items, self.rank), dtype=np.float32)
         item_factors[:, :rank] = self.factors
+        sides, tag = self._sides()
         user_level = np.zeros(matrix.n_users, dtype=np.float32)
         user_factors = np.zeros((matrix.n_users, self.rank), dtype=np.float32)
         run(
             lambda lo, hi: fold_all(
-                lo, hi, *self.ratings, self.level, self.factors, self._last_penalty(), user_level, user_factors
+                lo, hi, *self.ratings, *sides, self._last_penalty(), user_level, user_factors, tag
             ),
             row_ranges(matrix.indptr, self.sums.threads),
             self.sums.pool,
         )  # fmt: skip
-        return Preferences(user_level, user_factors, self.level.astype(np.float32), item_factors)
+        return Preferences(user_level, user_factors, sides[1], item_factors)
 
 
 def _squares(
