@@ -159,6 +159,12 @@ def design_of(factors: np.ndarray) -> np.ndarray:
     return design
 
 
+def room(ratings: tuple[np.ndarray, ...], columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where users' levels and factors go."""
+    n = len(ratings[0]) - 1
+    return np.zeros(n, dtype=np.float32), np.zeros((n, columns - 1), dtype=np.float32)
+
+
 def sums_of(level: np.ndarray, factors: np.ndarray, gains: np.ndarray, options: dict[str, float]) -> dict[str, Sum]:
     """All statistics that are measured, without noise, as one sum each."""
     reach, cap, balance = options["reach"], options["cap"], options["balance"]
@@ -204,12 +210,12 @@ def sums_of(level: np.ndarray, factors: np.ndarray, gains: np.ndarray, options: 
         "levels": moments(1),
         "vectors": moments(c),
         "pairs": over(
-            lambda lo, hi, ratings, out: add_pairs(lo, hi, *ratings, level, penalty[0], places, gains, reach, out),
+            lambda lo, hi, ratings, out: add_pairs(lo, hi, *ratings, level, penalty[0], places, q, gains, reach, out),
             (q, q),
         ),
         "gaps": over(
             lambda lo, hi, ratings, out: add_gaps(
-                lo, hi, *ratings, design, level, penalty, *SCALE, 2.0, 5.0, out, tag_of(c - 1)
+                lo, hi, *ratings, design, level, penalty, *SCALE, 2.0, 5.0, out, *room(ratings, c), tag_of(c - 1)
             ),
             (64,),
         ),

@@ -11,6 +11,7 @@ a sum of at most 2^32 squares in double precision, relative error below 2^32 * 2
 covers that. No sum overflows below 2^31 users.
 """
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,13 +38,13 @@ def add_up(
     threads: int,
     pool: ThreadPoolExecutor | None,
 ) -> NDArray[np.float64]:
-    """The sum over all users, float64[shape], of what kernel(lo, hi, out) adds to `out` for the users lo..hi.
+    """The sum over all users, float64[shape], of what kernel(lo, hi, out) adds to the flat `out` for the users lo..hi.
 
     indptr int64[n + 1]: a user's work. One int64 array of that shape for each thread.
     """
     ranges = row_ranges(indptr, threads)
     workers = max(min(threads, len(ranges)), 1)
-    sums = [np.zeros(shape, dtype=np.int64) for _ in range(workers)]
+    sums = [np.zeros(math.prod(shape), dtype=np.int64) for _ in range(workers)]
 
     def work(first: int, last: int) -> None:
         for worker in range(first, last):
@@ -53,7 +54,7 @@ def add_up(
     run(work, [(worker, worker + 1) for worker in range(workers)], pool)
     for other in sums[1:]:
         sums[0] += other
-    return sums[0] / UNIT
+    return sums[0].reshape(shape) / UNIT
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -124,26 +125,6 @@ def _fold(
 
 
 @njit(nogil=True, cache=True)
-def fold_all(
-    lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
-    design: NDArray[np.float32], level: NDArray[np.float32], penalty: tuple[float, float],
-    user_level: NDArray[np.float32], user_factors: NDArray[np.float32], tag: tuple[np.int8, ...],
-) -> None:  # fmt: skip
-    """Levels float32[n] and factors float32[n, r] of the users lo..hi; zero for users without ratings."""
-    columns = len(tag)
-    gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
-    system = np.zeros((columns + 1, columns))
-    for u in range(lo, hi):
-        start, stop = indptr[u], indptr[u + 1]
-        if start == stop:
-            continue
-        _fold(start, stop, items, values, design, level, penalty, gram, system, tag)
-        user_level[u] = system[columns, 0]
-        for a in range(1, columns):
-            user_factors[u, a - 1] = system[columns, a]
-
-
-@njit(nogil=True, cache=True)
 def add_moments(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
     design: NDArray[np.float32], level: NDArray[np.float32], penalty: tuple[float, float], gains: NDArray[np.float64],
@@ -156,7 +137,7 @@ def add_moments(
     predicts of it, at most `reach` off zero. A user's vector v has, for each item i that was rated,
     gains[i] (balance x x', e x), of x x' the lower triangle. |v|^2 = sum over these items of
     gains[i]^2 (balance^2 |x x'|^2 + e^2 |x|^2), and min(cap, 1 / |v|) v is added to
-    out int64[m, c (c + 1) / 2 + c], c = len(used_tag). gains float64[m] >= 0. A vector that is not finite adds nothing.
+    out int64[m * (c (c + 1) / 2 + c)], c = len(used_tag). gains float64[m] >= 0. A vector that is not finite adds nothing.
     O(ratings r^2 + users r^3).
     """
     columns, used = len(tag), len(used_tag)
@@ -210,32 +191,32 @@ def add_moments(
         for j in range(start, stop):
             i = np.uint64(items[j])
             gain = gains[i]
-            row_out = out[i]
+            place = i * np.uint64(pairs + used)
             # no component is above 2^30, so 32 bits hold it, which processors convert several at a time
             for p in range(pairs):
-                row_out[p] += np.int32(gain * outer[p])
+                out[place + np.uint64(p)] += np.int32(gain * outer[p])
             gain *= gaps[j - start]
             for a in range(used):
-                row_out[pairs + a] += np.int32(gain * scaled[a])
+                out[place + np.uint64(pairs + a)] += np.int32(gain * scaled[a])
 
 
 @njit(nogil=True, cache=True)
 def add_pairs(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
-    level: NDArray[np.float32], penalty: float, places: NDArray[np.int32], gains: NDArray[np.float64], reach: float,
-    out: NDArray[np.int64],
+    level: NDArray[np.float32], penalty: float, places: NDArray[np.int32], q: int, gains: NDArray[np.float64],
+    reach: float, out: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Products z_i z_j of what users give two items above or below the items' and their own levels.
 
     z_i = gains[i] e_i, e_i at most `reach` off zero, for the items with a place (places int32[m], ascending with the
     item, or -1), i above j. |v|^2 = sum of z_i^2 z_j^2, and v / |v| is added to the lower triangle of
-    out int64[q, q]. O(sum of squares of numbers of ratings of items with a place).
+    out int64[q * q]. O(sum of squares of numbers of ratings of items with a place).
     """
     most = 0
     for u in range(lo, hi):
         most = max(most, indptr[u + 1] - indptr[u])
     z = np.empty(most)
-    place = np.empty(most, dtype=np.uint32)
+    place = np.empty(most, dtype=np.uint64)
     for u in range(lo, hi):
         start, stop = indptr[u], indptr[u + 1]
         if stop - start < 2:
@@ -253,7 +234,7 @@ def add_pairs(
             gap = np.float64(values[j]) - level[i] - own_level
             gap = gains[i] * min(max(gap, -reach), reach)
             z[count] = gap
-            place[count] = np.uint32(places[i])
+            place[count] = np.uint64(places[i])
             count += 1
             square += gap * gap * before
             before += gap * gap
@@ -262,20 +243,22 @@ def add_pairs(
         weight = UNIT / np.sqrt(square)
         for a in range(count):
             own = weight * z[a]
-            row_out = out[np.uint64(place[a])]
+            row = place[a] * np.uint64(q)
             for b in range(a):
-                row_out[np.uint64(place[b])] += np.int32(own * z[b])
+                out[row + place[b]] += np.int32(own * z[b])
 
 
 @njit(nogil=True, cache=True)
 def add_gaps(
     lo: int, hi: int, indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32],
     design: NDArray[np.float32], level: NDArray[np.float32], penalty: tuple[float, float], low: float, high: float,
-    spread: float, least: float, out: NDArray[np.int64], tag: tuple[np.int8, ...],
+    spread: float, least: float, out: NDArray[np.int64], user_level: NDArray[np.float32],
+    user_factors: NDArray[np.float32], tag: tuple[np.int8, ...],
 ) -> None:  # fmt: skip
     """Ratings by how far they lie above what is predicted, within low..high, from -spread to spread in len(out) bins.
 
     A user's vector is the histogram of the user's ratings; it is divided by its length or by `least`, if that is more.
+    The users' levels float32[n] and factors float32[n, r] are kept, too; those of users without ratings stay as they are.
     """
     columns = len(tag)
     width = (columns + LANES - 1) // LANES * LANES
@@ -288,6 +271,9 @@ def add_gaps(
         if start == stop:
             continue
         _fold(start, stop, items, values, design, level, penalty, gram, system, tag)
+        user_level[u] = system[columns, 0]
+        for a in range(1, columns):
+            user_factors[u, a - 1] = system[columns, a]
         counts[:] = 0
         for j in range(start, stop):
             i = np.uint64(items[j])

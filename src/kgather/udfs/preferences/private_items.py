@@ -3,7 +3,8 @@
 The guarantee: all numbers of the item side together, and what is said of them in `PrivateModel`, are (epsilon, delta)
 differentially private, where neighbouring data differ by one user with all ratings, added or removed. Public, so not
 covered: the list of items (also those without ratings), the scale and the options. The number of users is not public.
-The user side is each user's own ridge regression on the item side. It is not covered: it belongs to its user.
+The user side is each user's own ridge regression on the item side, before all levels are moved to the median. It is not
+covered: it belongs to its user.
 
 How it is kept: the ratings are read by sums over users alone, to which no user adds a vector longer than 1
 (`_bounded_sums`, where the bound is made and proved), and Gaussian noise is added to each (`_accounting`). Everything
@@ -36,7 +37,6 @@ from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs._shared.options import real, whole
-from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.preferences._accounting import LEAST_DELTA, MOST_EPSILON, Charge, Noise, rho_of
 from kgather.udfs.preferences._bounded_sums import (
     SENSITIVITY,
@@ -47,7 +47,6 @@ from kgather.udfs.preferences._bounded_sums import (
     add_up,
     add_users,
     clip_to_scale,
-    fold_all,
 )
 from kgather.udfs.preferences._gram import new_design, tag_of
 from kgather.udfs.preferences.model import Preferences, Progress
@@ -238,8 +237,7 @@ class _Learning:
         for number, share in enumerate(steps.rounds, 1):
             self.measure_items(number, share * rho, steps.factors)
             tell()
-        self.move_to_median(steps.median * rho)
-        model = self.preferences()
+        model = self.fold_users(steps.median * rho)
         tell()
         return model
 
@@ -345,7 +343,7 @@ class _Learning:
         total, noise = self.sums.measure(
             "pairs of items", rho,
             lambda lo, hi, out: add_pairs(
-                lo, hi, *self.ratings, level, _USER_LEVEL, places, gains, _REACH * self.deviation, out
+                lo, hi, *self.ratings, level, _USER_LEVEL, places, q, gains, _REACH * self.deviation, out
             ),
             (q, q),
         )  # fmt: skip
@@ -465,24 +463,32 @@ class _Learning:
         self.level[here] = vectors[:, 0]
         self.factors[here, : used - 1] = vectors[:, 1:]
 
-    def move_to_median(self, rho: float) -> None:
-        """Moves all items' levels, so that half of the ratings lie above what is predicted."""
-        spread = self.half
+    def fold_users(self, rho: float) -> Preferences:
+        """The model with its users; all items' levels are moved, so that half of the ratings lie above what is
+        predicted. Factors that were not learnt are zero.
+        """
+        matrix, spread = self.sums.matrix, self.half
         sides, tag = self._sides()
+        user_level = np.zeros(matrix.n_users, dtype=np.float32)
+        user_factors = np.zeros((matrix.n_users, self.rank), dtype=np.float32)
+        penalty = (_USER_LEVEL, _LAST_FACTOR * self.deviation**2)
         total, _ = self.sums.measure(
             "gaps between ratings and predictions", rho,
             lambda lo, hi, out: add_gaps(
-                lo, hi, *self.ratings, *sides, self._last_penalty(), self.low, self.high, spread, _LEAST_LENGTH, out, tag
+                lo, hi, *self.ratings, *sides, penalty, self.low, self.high, spread, _LEAST_LENGTH, out, user_level,
+                user_factors, tag,
             ),
             (_GAP_BINS,),
         )  # fmt: skip
         below = np.cumsum(total)
-        if below[-1] <= 0.0:
-            return
-        middle = int(np.searchsorted(np.maximum.accumulate(below), below[-1] / 2.0))
-        move = (2.0 * (middle + 0.5) / _GAP_BINS - 1.0) * spread
-        limit = 0.3 * self.half
-        self.level = np.clip(self.level + min(max(move, -limit), limit), self.low, self.high)
+        if below[-1] > 0.0:
+            middle = int(np.searchsorted(np.maximum.accumulate(below), below[-1] / 2.0))
+            move = (2.0 * (middle + 0.5) / _GAP_BINS - 1.0) * spread
+            limit = 0.3 * self.half
+            self.level = np.clip(self.level + min(max(move, -limit), limit), self.low, self.high)
+        item_factors = np.zeros((self.items, self.rank), dtype=np.float32)
+        item_factors[:, : self.factors.shape[1]] = self.factors
+        return Preferences(user_level, user_factors, self.level.astype(np.float32), item_factors)
 
     def _sides(self) -> tuple[tuple[NDArray[np.float32], NDArray[np.float32]], tuple[np.int8, ...]]:
         """The items' design and levels as the kernels read them, and the tag of their number of columns."""
@@ -490,26 +496,6 @@ class _Learning:
         design = new_design(self.items, rank)
         design.reshape(self.items + 1, -1)[:-1, 1 : rank + 1] = self.factors
         return (design, self.level.astype(np.float32)), tag_of(rank)
-
-    def _last_penalty(self) -> tuple[float, float]:
-        return (_USER_LEVEL, _LAST_FACTOR * self.deviation**2)
-
-    def preferences(self) -> Preferences:
-        """The model, users folded in; factors that were not learnt are zero."""
-        matrix, rank = self.sums.matrix, self.factors.shape[1]
-        item_factors = np.zeros((self.items, self.rank), dtype=np.float32)
-        item_factors[:, :rank] = self.factors
-        sides, tag = self._sides()
-        user_level = np.zeros(matrix.n_users, dtype=np.float32)
-        user_factors = np.zeros((matrix.n_users, self.rank), dtype=np.float32)
-        run(
-            lambda lo, hi: fold_all(
-                lo, hi, *self.ratings, *sides, self._last_penalty(), user_level, user_factors, tag
-            ),
-            row_ranges(matrix.indptr, self.sums.threads),
-            self.sums.pool,
-        )  # fmt: skip
-        return Preferences(user_level, user_factors, sides[1], item_factors)
 
 
 def _squares(
