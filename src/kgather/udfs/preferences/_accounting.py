@@ -3,7 +3,8 @@
 All measurements here add Gaussian noise to a sum over users. One with L2 sensitivity s and noise of standard deviation
 sigma costs rho = s^2 / (2 sigma^2) of zero-concentrated differential privacy (Bun and Steinke 2016), the same as
 mu-Gaussian differential privacy with mu^2 = 2 rho (Dong, Roth and Su 2022). Both add up: the sum of all rho of adaptive
-measurements is the rho of them together. From rho to (epsilon, delta) there are two ways, which hold in both directions
+measurements is the rho of them together. Which measurements are made may be chosen from the outcome of the first, if for
+each outcome those that follow cost the same together. From rho to (epsilon, delta) there are two ways, which hold in both directions
 of add-or-remove:
 
 - `epsilon_of`, `delta_of`, `rho_of`: the curve of Gaussian mechanisms, exact for one and true of any number of them,
