@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_data import Ratings, made_up, matrix_of, mean_absolute_error, predict, split
+from kernel_data import Ratings, made_up, matrix_of, mean_absolute_error, movielens_100k, predict, release, split
 
 from kgather._errors import InputError
+from kgather.udfs.gathering.bkg import gather
 from kgather.udfs.preferences import private_items
 from kgather.udfs.preferences._accounting import (
     Charge,
@@ -30,6 +32,7 @@ from kgather.udfs.preferences._bounded_sums import (
 )
 from kgather.udfs.preferences._gram import new_design, tag_of
 from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.preferences.private_items import PrivateModel, Sums, learn_private, plan
 from kgather.udfs.ratings.matrix import RatingMatrix
 
@@ -539,6 +542,19 @@ def test_pairs_show_the_factors() -> None:
     basis = np.linalg.qr(usual.item_factors - usual.item_factors.mean(axis=0))[0]
     own = np.linalg.qr(model.item_factors - model.item_factors.mean(axis=0))[0]
     assert np.linalg.svd(basis.T @ own)[1].min() > 0.9
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.760), (4.0, 0.775), (1.0, 0.815)])
+def test_groups_of_movielens(data_dir: Path, epsilon: float, most: float) -> None:
+    ratings, n, m = movielens_100k(data_dir)
+    found = []
+    for seed in (101, 102, 103):
+        train, test = split(ratings, seed)
+        model = private(matrix_of(train, n, m), epsilon=epsilon, noise_seed=seed).preferences
+        groups = gather(comparison_vectors(model), 10, tries=3)
+        seen = np.isin(test[1], train[1])
+        found.append(mean_absolute_error(predict(release(model, groups), *test[:2])[seen], test[2][seen]))
+    assert np.mean(found) <= most
 
 
 def test_what_a_kernel_adds_is_the_ridge_regressions_statistics() -> None:
