@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -97,6 +97,9 @@ bench-front: bench-setup  ## which model to release, loss against attackers: ben
 
 bench-preferences: bench-setup  ## how preferences are learned: benchmarks/preferences.py
 	$(BIN)/python benchmarks/preferences.py
+
+bench-private: bench-setup  ## what a differentially private item side costs: benchmarks/private.py
+	$(BIN)/python benchmarks/private.py
 
 bench-methods: bench-setup  ## what each method of gathering costs and gives away: benchmarks/methods.py
 	$(BIN)/python benchmarks/methods.py
