@@ -84,7 +84,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Calls:
             raise PromiseError(msg) if settings.k > 10 else InputError(msg)
         calls.settings.append(settings)
         calls.seeds.append(seed)
-        return SimpleNamespace(settings=settings, group_ids=range(100 // settings.k)), (None, None, None)
+        scale = SimpleNamespace(width=4.0)
+        return SimpleNamespace(settings=settings, scale=scale, group_ids=range(100 // settings.k)), (None, None, None)
 
     def shown_errors(evidence: Any, *test: object) -> tuple[float, float, float]:
         assert len(test) == 3
@@ -218,6 +219,7 @@ def test_noise_may_be_compared_as_nothing_is_handed_out(made_up: Calls) -> None:
 def test_risks_are_the_largest_found() -> None:
     assert risks({"results": []}) == dict.fromkeys(
         (
+            "farthest",
             "right_group_4",
             "right_group_8",
             "user_reidentification",
@@ -236,6 +238,7 @@ def test_risks_are_the_largest_found() -> None:
         ]
     }
     assert risks(some) == {
+        "farthest": None,
         "right_group_4": None,
         "right_group_8": None,
         "user_reidentification": 0.3,

@@ -54,7 +54,10 @@ def _table(**changed: pa.Array) -> pa.Table:
     ("table", "says"),
     [
         (_table(level=None), "no column 'level'; they have: side, code, factor"),
-        (_table(side=pa.array(["user", "movie"])), "'side' of the preferences must be 'user', 'item' or 'shown'"),
+        (
+            _table(side=pa.array(["user", "movie"])),
+            "'side' of the preferences must be 'user', 'item', 'shown' or 'charge'",
+        ),
         (_table(side=pa.array([1, 2])), "'side' must be string"),
         (_table(side=pa.array(["user", "user"])), "each user once"),
         (_table(side=pa.array(["item", "item"]), code=pa.array([0, 1])), "each user once"),

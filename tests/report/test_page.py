@@ -153,7 +153,7 @@ def test_all_numbers_are_there() -> None:
     # Whoever found nobody has no line among those who look for people.
     assert "disclosure" not in attacks
     assert "5 34 6 7 7 4" in said_of(page, "groups")
-    assert "bkg 2 0.7100 99.8% 6.1%" in said_of(page, "sweep")
+    assert "bkg – 2 0.7100 99.8% 6.1%" in said_of(page, "sweep")
     assert "the rating is no number 11 the user id is empty 4" in said_of(page, "rows")
     assert "1 user is not part of the release" in said_of(page, "rows")
     assert "0.5 to 5 in steps of 0.5, inferred" in said_of(page, "parameters")
@@ -435,7 +435,7 @@ def test_a_method_has_one_colour_in_all_plots() -> None:
 
 def test_a_sweep_of_refusals_and_nothing_else() -> None:
     page = render_sweep({"rows": [{"method": "bokg", "k": 5, "refused": "why not"}]})
-    assert "bokg 5 why not" in said_of(page, "refused")
+    assert "bokg – 5 why not" in said_of(page, "refused")
     assert "no point to show" in said_of(page, "plot")
 
 

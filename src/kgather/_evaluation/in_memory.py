@@ -19,6 +19,7 @@ from kgather.udfs.preferences import item_noise, item_side
 from kgather.udfs.preferences.item_side import ItemSide
 from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.preferences.outliers import draw_groups_in
+from kgather.udfs.preferences.private_items import learn_private
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 
@@ -52,7 +53,11 @@ def make(
         msg = f"method {settings.method} with homogenize {settings.form} cannot be made in memory."
         raise InputError(msg)
     workers = threads or os.cpu_count() or 1
-    learnt, side = learn_as(ratings, settings, scale=scale, threads=workers)
+    if settings.item_epsilon is None:
+        learnt, side = learn_as(ratings, settings, scale=scale, threads=workers)
+    else:
+        learnt = _learn_private(ratings, settings, scale, secret, workers)
+        side = ItemSide.proven(learnt, ratings)
     groups = gather(_users(ratings, settings, learnt, scale, workers), method, settings.options).groups
     noise = item_noise.draw(secret, ratings.n_items, settings.rank)
     level, factors = side.with_noise(noise, settings.item_noise)
@@ -78,7 +83,13 @@ def make(
 def learn_as(
     ratings: RatingMatrix, settings: PublishSettings, *, scale: tuple[float, float], threads: int
 ) -> tuple[Preferences, ItemSide]:
-    """What the pipeline learns with these settings before it gathers anybody: see `item_side.learn_apart`."""
+    """What the pipeline learns with these settings before it gathers anybody: see `item_side.learn_apart`.
+
+    Raises InputError where the item side is proven: there it has no vectors before noise.
+    """
+    if settings.item_epsilon is not None:
+        msg = "the items' vectors of this release have a proven bound (item_epsilon), and none without noise."
+        raise InputError(msg)
     return item_side.learn_apart(
         ratings,
         min_raters=settings.least_raters,
@@ -89,6 +100,21 @@ def learn_as(
         scale=scale if scale[0] < scale[1] else None,
         **settings.solver_options,
     )
+
+
+def _learn_private(
+    ratings: RatingMatrix, settings: PublishSettings, scale: tuple[float, float], secret: bytes, threads: int
+) -> Preferences:
+    assert settings.item_epsilon is not None
+    return learn_private(
+        ratings,
+        scale=scale,
+        epsilon=settings.item_epsilon,
+        delta=settings.item_delta,
+        noise_seed=secret,
+        rank=settings.rank,
+        threads=threads,
+    ).preferences
 
 
 def shown_digits(width: float) -> int:

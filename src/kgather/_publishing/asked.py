@@ -5,6 +5,7 @@ from typing import Any
 
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
+from kgather._publishing.early import LOADED_ITEMS
 from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource
 from kgather._settings.publication import PublishSettings
 
@@ -17,7 +18,8 @@ def asked_settings(
 ) -> PublishSettings:
     """The settings from options by name (None: not given) and `VAR=VALUE` assignments.
 
-    Users' attributes are read into a table of our own, whether they are a file or come with a wide table.
+    Users' attributes and the catalogue are read into tables of our own, the first whether they are a file or come with
+    a wide table.
     Raises InputError naming what is wrong and what it may be, and where a setting is given both ways.
     """
     for assignment in assignments:
@@ -27,5 +29,10 @@ def asked_settings(
             raise InputError(msg)
     known = user_attributes is not None or load_options.artifact_columns is not None
     return PublishSettings.from_options(
-        {**options, "user_attributes": LOADED_ATTRIBUTES if known else None}, list(assignments)
+        {
+            **options,
+            "user_attributes": LOADED_ATTRIBUTES if known else None,
+            "items": None if load_options.items is None else LOADED_ITEMS,
+        },
+        list(assignments),
     )

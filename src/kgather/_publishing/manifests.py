@@ -52,6 +52,7 @@ STAND_INS: Mapping[str, Any] = {
     "scale": [0, 1],
     "artifacts": ["item"],
     "min_ratings": 2,
+    "item_epsilon": 1.0,
 }
 _MOST_KEPT = 40
 _SETTINGS = "settings"

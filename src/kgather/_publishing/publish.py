@@ -1,9 +1,10 @@
 """From files of ratings to a release: load, run the dbt project, write what it built."""
 
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -400,6 +401,14 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
             con, "select scale_min as min, scale_max as max, scale_step as step, declared from work.int_kgather__scale"
         )
         metrics = described(con.sql("select metric, value from marts.kgather__metrics").fetchall())
+        charges = (
+            con.sql(
+                "select charge.what, charge.sensitivity, charge.deviation, charge.numbers, charge.rho "
+                "from work.int_kgather__factors where side = 'charge' order by code"
+            )
+            .to_arrow_table()
+            .to_pylist()
+        )
         read |= {
             "users": seen.ids(con, "work.int_kgather__users", "user_id", settings.k),
             "items": seen.ids(con, "work.int_kgather__items", "item_id", settings.k),
@@ -418,7 +427,8 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
-                "noise_sigma", "noise_clip", "min_ratings", "rare_items", "item_noise", "outliers",
+                "noise_sigma", "noise_clip", "min_ratings", "rare_items", "item_noise",
+                "item_epsilon", "item_delta", "outliers", "items",
                 "items_confirmed", "repeats", "rating_cap", "rating_log",
             },
             mode="json",
@@ -429,7 +439,28 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
         metrics=tuple(asdict(metric) for metric in metrics),
         group_sizes=tuple({"size": size, "groups": groups} for size, groups in sizes),
         read=read,
+        item_privacy=_item_privacy(settings, charges),
     )  # fmt: skip
+
+
+def _item_privacy(settings: PublishSettings, charges: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The accounting of a private item side, as audit.json holds it."""
+    if settings.item_epsilon is None:
+        return None
+    # Imported here: it belongs to the kernels, which take seconds to load.
+    from kgather.udfs.preferences._accounting import epsilon_of
+
+    rho = math.fsum(charge["rho"] for charge in charges)
+    return {
+        "of": "levels and factors of all items together",
+        "neighbours": "one user with all ratings, added or removed",
+        "epsilon": settings.item_epsilon,
+        "delta": settings.item_delta,
+        "rho": rho,
+        "epsilon_of_charges": epsilon_of(rho, settings.item_delta),
+        "charges": list(charges),
+        "not_covered": "what is shown of groups, counts, metrics and attacks",
+    }
 
 
 def _attacked(workspace: pipeline.Workspace, audit: Audit) -> dict[str, Any]:

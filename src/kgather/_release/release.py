@@ -60,9 +60,11 @@ create macro kg_rating(p_group, p_item) as (
 """
 
 
-_FRAME = (
-    "What the frame tells: every item that somebody rated is named, and a scale that was not declared ends at the "
-    "lowest and the highest rating given."
+_FRAME = "What the frame tells: without a catalogue of items, every item is there because somebody rated it."
+_SCALE = "What the scale tells: one that was not declared ends at the lowest and the highest rating given."
+_GROUPS = (
+    "A proven bound on what is shown of groups, on counts and on metrics: item_epsilon bounds what the items' vectors "
+    "tell, and nothing else."
 )
 _LEVELS = "Anonymity for users who asked for a level of 1: they may stand alone, with what they rated."
 _PERSONAL = (
@@ -84,7 +86,9 @@ def not_promised(parameters: Mapping[str, Any]) -> list[str]:
     method = registered().get(str(parameters.get("method")))
     popular = str(parameters.get("cells")).startswith("popular")
     told = {
-        _FRAME: True,
+        _GROUPS: parameters.get("item_epsilon") is not None,
+        _FRAME: not parameters.get("items"),
+        _SCALE: True,
         _LEVELS: method is not None and method.levels,
         _PERSONAL: bool(parameters.get("personal_columns")),
         _POPULAR: popular and bool(parameters.get("popular_noise")),
@@ -110,7 +114,8 @@ class Audit:
 
     metrics: what it cost. attacks: what quick attackers get, None where nothing was tried. group_sizes: rows of size
     and groups. sweep: what other sizes of group would cost and give away, where that was asked for. read: what was
-    read, see `kgather._loaders.seen`.
+    read, see `kgather._loaders.seen`. item_privacy: what a private item side promises, and each measurement with what
+    it cost; None where there is none.
     """
 
     parameters: Mapping[str, Any]
@@ -122,6 +127,7 @@ class Audit:
     group_sizes: tuple[Mapping[str, int], ...] = ()
     sweep: tuple[Mapping[str, Any], ...] = ()
     read: Mapping[str, Any] | None = None
+    item_privacy: Mapping[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -137,6 +143,7 @@ class Audit:
             "counts": dict(self.counts),
             "scale": dict(self.scale),
             "checks": [asdict(check) for check in self.checks],
+            **({} if self.item_privacy is None else {"item_privacy": dict(self.item_privacy)}),
             "not_promised": not_promised(self.parameters),
             "metrics": list(self.metrics),
             "attacks": self.attacks,

@@ -165,6 +165,7 @@ def render(said: Mapping[str, Any]) -> str:
             "read_files": _read_files(said),
             "read_roles": _read_roles(said),
             "promised": _promised(said),
+            "proven": _proven(said),
             "not_promised": [plain(sentence) for sentence in said.get("not_promised") or []],
             "cost": _cost(said),
             "best": _best(said),
@@ -347,6 +348,34 @@ def _promised(said: Mapping[str, Any]) -> Table:
         [("Check", "text"), ("Promised", "number"), ("Measured", "number"), ("Verdict", "verdict")],
         rows,
     )
+
+
+def _proven(said: Mapping[str, Any]) -> tuple[str, Table] | None:
+    """The accounting of a private item side: what it promises, in a sentence, and what each measurement cost."""
+    found = said.get("item_privacy")
+    if not isinstance(found, Mapping):
+        return None
+    told = (
+        f"What is shown of items is differentially private: epsilon {number(found.get('epsilon'))}, delta "
+        f"{number(found.get('delta'))}, where two sets of data are neighbours if they differ by "
+        f"{plain(found.get('neighbours'))}. The charges add up to rho {number(found.get('rho'))}, which is an epsilon of "
+        f"{number(found.get('epsilon_of_charges'))} at that delta. Not covered: {plain(found.get('not_covered'))}."
+    )
+    heads: list[tuple[str, Kind]] = [
+        ("Measurement", "text"),
+        ("Numbers", "number"),
+        ("Most that one user moves (L2)", "number"),
+        ("Standard deviation of the noise", "number"),
+        ("rho", "number"),
+    ]
+    rows = [
+        [
+            plain(charge.get("what")),
+            *(number(charge.get(name)) for name in ("numbers", "sensitivity", "deviation", "rho")),
+        ]
+        for charge in _records(found, "charges")
+    ]
+    return told, Table("What was measured of people for the items' vectors, and what it cost", heads, rows)
 
 
 def _cost(said: Mapping[str, Any]) -> Table | None:

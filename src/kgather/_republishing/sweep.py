@@ -17,6 +17,7 @@ from kgather._loaders import LoadOptions
 from kgather._loaders.fetched import fetched
 from kgather._methods import method_named, registered
 from kgather._progress import Listener
+from kgather._publishing.early import LOADED_ITEMS
 from kgather._publishing.publish import OtherSizes
 from kgather._settings.publication import PublishSettings
 from kgather._version import __version__
@@ -303,7 +304,8 @@ def _measured(
         raise InputError(msg)
     # Nothing is handed out, so that what is not anonymous may be compared.
     compared = {} if record.anonymous else {"i_know_this_is_not_anonymous": True}
-    options = {"method": method, "k": k, "seed": seed} | compared
+    listed = {} if load_options.items is None else {"items": LOADED_ITEMS}
+    options = {"method": method, "k": k, "seed": seed} | compared | listed
     settings = PublishSettings.from_options(options, list(assignments))
     start = time.perf_counter()
     evidence, (users, items, ratings) = held_out(inputs, settings, load_options, share=HELD_OUT, seed=seed)

@@ -373,6 +373,28 @@ class PublishSettings(BaseModel):
         ge=0,
         allow_inf_nan=False,
     )
+    item_epsilon: Annotated[float, Field(gt=0, le=500, allow_inf_nan=False)] | None = setting(
+        None,
+        "Epsilon of the user-level differential privacy of items' vectors.",
+        docs="Items' vectors are (`item_epsilon`, `item_delta`) differentially private, where neighbouring data differ "
+        "by one user with all ratings; the audit has the accounting. Needs `items` and `scale`. What is shown of "
+        "groups is k-anonymous as ever, and not covered. See [why-predicted.md](why-predicted.md#a-proven-item-side).",
+        section=RELEASE,
+        shown_default="none: noise of item_noise reaches",
+        option="--item-epsilon",
+        metavar="EPSILON",
+    )
+    item_delta: float = setting(
+        1e-6,
+        "Its delta.",
+        docs="The delta of `item_epsilon`: well below 1 / users.",
+        section=RELEASE,
+        option="--item-delta",
+        metavar="DELTA",
+        ge=1e-15,
+        le=0.5,
+        allow_inf_nan=False,
+    )
     outliers: float = setting(
         0.98,
         "Groups farther from the middle than this share of users are drawn in.",

@@ -85,6 +85,27 @@ def _rules() -> Iterator[Rule]:
         + _or([form.name for form in forms().values() if form.needs_solver])
         + ", which show predictions of items.",
     )
+    yield Rule(
+        "item_epsilon is not none and not items",
+        "item_epsilon needs items, the list of all items: that an item is there would say that somebody rated it.",
+    )
+    yield Rule(
+        "item_epsilon is not none and scale is none",
+        "item_epsilon needs scale: an inferred one ends at the ratings of one or two people.",
+    )
+    yield Rule(
+        "item_epsilon is not none and form != 'predicted'",
+        "item_epsilon goes with homogenize predicted: the others show ratings as they are.",
+    )
+    yield Rule(
+        "item_epsilon is not none and cells_kind not in ['all', 'best', 'low_rank']",
+        "item_epsilon goes with cells all, best N or low_rank: the others choose items by who rated them.",
+    )
+    yield Rule(
+        "item_epsilon is not none and (solver != 'als' or solver_options or min_raters is not none "
+        "or rare_items == 'drop')",
+        "item_epsilon has a way to learn of its own: leave solver, solver_options, min_raters and rare_items out.",
+    )
     yield Rule("solver == 'none' and fill == 'prediction'", "fill prediction needs a solver: als or funk.")
     yield Rule(
         "solver == 'none' and metric != 'filled' and of_method.gathers_on == 'vectors' and of_method.anonymous",

@@ -1,20 +1,24 @@
 """Preferences, as the pipeline learns them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from kgather._errors import PromiseError
 from kgather._progress import reporter
-from kgather._settings.project import read
+from kgather._settings.project import ProjectSettings, read
 from kgather._steps import compiling
-from kgather._steps.noise import read_noise
+from kgather._steps.noise import private_seed, read_noise
 from kgather._steps.relations import BATCH_ROWS, columns, count
-from kgather.udfs.preferences import item_side, model
+from kgather.udfs.preferences import item_side, model, private_items
+from kgather.udfs.preferences._accounting import Charge, epsilon_of
+from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 compiling.tell()
@@ -26,28 +30,35 @@ def learn_preferences(
     users: duckdb.DuckDBPyRelation,
     items: duckdb.DuckDBPyRelation,
     scale: duckdb.DuckDBPyRelation,
+    noise_key: duckdb.DuckDBPyRelation,
     item_noise: duckdb.DuckDBPyRelation,
     settings: str | Mapping[str, Any],
 ) -> pa.Table:
     """Learn levels and factors of users and items, and what a release may show of the items.
 
     `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` (user_code and rated, a user's
-    number of items) and `items` a row for each code, `scale` one row with scale_min and scale_max. `item_noise` is what
-    `draw_noise` made. `settings` are the project's vars as dbt hands them over (see `kgather._settings.project.read`).
+    number of items) and `items` a row for each code, `scale` one row with scale_min and scale_max. `noise_key` has one
+    row, `item_noise` is what `draw_noise` made. `settings` are the project's vars as dbt hands them over (see
+    `kgather._settings.project.read`).
 
-    Returns a table (side, code, level, factor), empty where the solver is none. The side `item` has what users are
-    compared by, `shown` the same with noise, without the items that are left out. Raises InputError where the options
-    make no sense.
+    Returns a table (side, code, level, factor, charge), empty where the solver is none. The side `item` has what users
+    are compared by, `shown` the same with noise, without the items that are left out. With a private item side both are
+    the same, and rows of the side `charge` say what it cost. Raises InputError where the options make no sense.
     """
     asked = read(settings)
     if asked.solver == "none":
-        return model.SCHEMA.empty_table()
+        return model.CHARGED_SCHEMA.empty_table()
     low, high = scale.project("scale_min, scale_max").fetchall()[0]
     [rated] = columns(users.order("user_code"), "rated")
     n_items = count(items)
-    noise = read_noise(item_noise)
+
+    def ratings() -> RatingMatrix:
+        return RatingMatrix.from_batches(coded_ratings.to_arrow_reader(BATCH_ROWS), len(rated), n_items, rated)
+
+    if asked.item_epsilon is not None:
+        return _private(ratings(), (low, high), private_seed(noise_key, items), asked)
     learnt, side = item_side.learn_apart(
-        RatingMatrix.from_batches(coded_ratings.to_arrow_reader(BATCH_ROWS), len(rated), n_items, rated),
+        ratings(),
         min_raters=asked.least_raters,
         solver=asked.solver,
         rank=asked.rank,
@@ -58,9 +69,40 @@ def learn_preferences(
         progress=reporter("preferences"),
         **asked.solver_options,
     )
+    noise = read_noise(item_noise)
     level, factors = side.with_noise(noise, asked.item_noise)
     shown = replace(learnt, item_level=level.astype(np.float32), item_factors=factors.astype(np.float32))
     kept = np.ones(n_items, dtype=bool)
     if asked.rare_items == "drop":
         kept = side.kept(noise, asked.least_raters)
-    return pa.concat_tables([model.to_table(learnt), model.shown_items(shown, kept)])
+    return _table(learnt, shown, kept)
+
+
+def _private(matrix: RatingMatrix, scale: tuple[float, float], seed: bytes, asked: ProjectSettings) -> pa.Table:
+    """The model with a private item side, which is shown as it is, and what it cost."""
+    assert asked.item_epsilon is not None
+    learnt = private_items.learn_private(
+        matrix,
+        scale=scale,
+        epsilon=asked.item_epsilon,
+        delta=asked.item_delta,
+        noise_seed=seed,
+        rank=asked.rank,
+        threads=asked.threads or os.cpu_count() or 1,
+        progress=reporter("preferences"),
+    )
+    spent = epsilon_of(learnt.rho, asked.item_delta)
+    if spent > asked.item_epsilon:
+        msg = f"the items' vectors cost an epsilon of {spent:g}, more than item_epsilon {asked.item_epsilon:g}."
+        raise PromiseError(msg)
+    everything = np.ones(matrix.n_items, dtype=bool)
+    return _table(learnt.preferences, learnt.preferences, everything, learnt.charges)
+
+
+def _table(
+    learnt: Preferences, shown: Preferences, kept: NDArray[np.bool_], charges: Sequence[Charge] = ()
+) -> pa.Table:
+    tables = [model.to_table(learnt), model.shown_items(shown, kept)]
+    plain = pa.concat_tables(tables)
+    charged = plain.append_column("charge", pa.nulls(len(plain), model.CHARGE))
+    return pa.concat_tables([charged, model.charged(charges, learnt.rank)])

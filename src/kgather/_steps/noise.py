@@ -1,5 +1,6 @@
 """Noise of the items' vectors, as the pipeline draws it."""
 
+import hmac
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -41,13 +42,9 @@ def draw_noise(
     vector has the code -1.
     """
     asked = read(settings)
-    [(held,)] = key.fetchall()
-    listed = (
-        items.order("item_code").project("cast(item_id as varchar), raters, cast(rating_sum as varchar)").fetchall()
-    )
+    listed = _listed(items)
     rated = np.array([raters > 0 for _, raters, _ in listed], dtype=bool)
-    secret = item_noise.secret_of(held, ((item, raters, int(total)) for item, raters, total in listed if raters))
-    drawn = item_noise.draw(secret, len(listed), asked.rank)
+    drawn = item_noise.draw(_secret(key, listed), len(listed), asked.rank)
     # The draws are handed out to rated items first, in their order.
     place = np.empty(len(listed), dtype=np.int64)
     place[np.concatenate([np.flatnonzero(rated), np.flatnonzero(~rated)])] = np.arange(len(listed))
@@ -61,6 +58,23 @@ def draw_noise(
             "raters": pa.array(np.append(drawn.raters[place], 0.0)),
         }
     )
+
+
+def private_seed(key: duckdb.DuckDBPyRelation, items: duckdb.DuckDBPyRelation) -> bytes:
+    """What the noise of a private item side is drawn from, 32 bytes: a function of the key and of the ratings."""
+    return hmac.digest(_secret(key, _listed(items)), b"private items", "sha256")
+
+
+def _listed(items: duckdb.DuckDBPyRelation) -> list[tuple[str, int, int]]:
+    """Id, raters and sum of the ratings in millionths of each item, by code."""
+    columns = "cast(item_id as varchar), raters, cast(rating_sum as varchar)"
+    rows = items.order("item_code").project(columns).fetchall()
+    return [(item, raters, int(total)) for item, raters, total in rows]
+
+
+def _secret(key: duckdb.DuckDBPyRelation, listed: list[tuple[str, int, int]]) -> bytes:
+    [(held,)] = key.fetchall()
+    return item_noise.secret_of(held, (each for each in listed if each[1]))
 
 
 def read_noise(relation: duckdb.DuckDBPyRelation) -> ItemNoise:

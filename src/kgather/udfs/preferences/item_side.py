@@ -8,7 +8,7 @@ raters of an item reads the sign of the last one's rating from its vector.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -47,6 +47,22 @@ class ItemSide:
     shared_reach: float
     unit: float
     raters: NDArray[np.int64]
+
+    @classmethod
+    def proven(cls, learnt: Preferences, matrix: RatingMatrix) -> Self:
+        """The items' half of a model that has all its noise already: every vector is an item's own, and no rating
+        reaches farther than the proof says.
+        """
+        m = matrix.n_items
+        return cls(
+            level=learnt.item_level.astype(np.float64),
+            factors=learnt.item_factors.astype(np.float64),
+            own=np.ones(m),
+            reach=np.zeros(m),
+            shared_reach=0.0,
+            unit=float(np.std(matrix.values, dtype=np.float64)) if matrix.nnz else 0.0,
+            raters=np.bincount(matrix.items, minlength=m).astype(np.int64),
+        )
 
     def with_noise(self, noise: ItemNoise, reaches: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Level float64[m] and factors float64[m, r] with noise of so many reaches.

@@ -4,7 +4,7 @@ The prediction for user u and item i is user_level[u] + item_level[i] + user_fac
 in the unit of the ratings and not clipped to their scale; the mean of all ratings is part of item_level.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._errors import InputError
+from kgather.udfs.preferences._accounting import Charge
 from kgather.udfs._shared.arrow_columns import codes, lists, numbers, texts, vectors
 
 Progress = Callable[[int, int], None]
@@ -25,6 +26,17 @@ SCHEMA = pa.schema(
         pa.field("factor", pa.list_(pa.float32())),
     ]
 )
+CHARGE = pa.struct(
+    [
+        pa.field("what", pa.string()),
+        pa.field("sensitivity", pa.float64()),
+        pa.field("deviation", pa.float64()),
+        pa.field("numbers", pa.int64()),
+        pa.field("rho", pa.float64()),
+    ]
+)
+CHARGED_SCHEMA = SCHEMA.append(pa.field("charge", CHARGE))
+"""Rows of the side 'charge' say what was measured for a private item side, and what it cost; see `Charge`."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,24 @@ def shown_items(preferences: Preferences, kept: NDArray[np.bool_]) -> pa.Table:
     )
 
 
+def charged(charges: Sequence[Charge], rank: int) -> pa.Table:
+    """One row a charge, in their order: side 'charge', with nothing in level and factor."""
+    rows = [
+        {name: getattr(charge, name) for name in ("what", "sensitivity", "deviation", "numbers", "rho")}
+        for charge in charges
+    ]
+    return pa.Table.from_arrays(
+        [
+            pa.array(["charge"] * len(rows), pa.string()),
+            pa.array(range(len(rows)), pa.int32()),
+            pa.array([0.0] * len(rows), pa.float32()),
+            lists(np.zeros((len(rows), rank), dtype=np.float32)),
+            pa.array(rows, CHARGE),
+        ],
+        schema=CHARGED_SCHEMA,
+    )
+
+
 def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     """Preferences back from what `to_table` gave (a table, a reader or batches; rows in any order). Rows of
     `shown_items` are passed over.
@@ -90,8 +120,8 @@ def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     vectors differ in length.
     """
     side, code, level, factor = _read(batches, {"side": texts, "code": codes, "level": numbers, "factor": vectors})
-    if not np.isin(side, ("user", "item", "shown")).all():
-        msg = "the column 'side' of the preferences must be 'user', 'item' or 'shown'."
+    if not np.isin(side, ("user", "item", "shown", "charge")).all():
+        msg = "the column 'side' of the preferences must be 'user', 'item', 'shown' or 'charge'."
         raise InputError(msg)
     parts: list[NDArray[np.float32]] = []
     for name in ("user", "item"):

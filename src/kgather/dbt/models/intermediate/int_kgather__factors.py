@@ -1,5 +1,5 @@
 def model(dbt, session):
-    """Levels and factors of users and items, and what is shown of items: (side, code, level, factor)."""
+    """Levels and factors of users and items, and what is shown of items: (side, code, level, factor, charge)."""
     dbt.config(materialized="table")
 
     from kgather._steps.learning import learn_preferences
@@ -9,6 +9,7 @@ def model(dbt, session):
         users=dbt.ref("int_kgather__users"),
         items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
+        noise_key=dbt.ref("int_kgather__noise_key"),
         item_noise=dbt.ref("int_kgather__item_noise"),
         settings=dbt.config.meta_get("settings"),
     )

@@ -124,7 +124,19 @@ checks as (
       where user_id in (select cast(group_id as varchar) from {{ groups }})
     )
 
-  {% if kgather.form_facts(kgather.homogenize()).needs_solver -%}
+  {% if kgather.setting("item_epsilon") is not none -%}
+  union all
+  select
+    29,
+    'measurements of the items'' vectors without a charge',
+    0,
+    'exactly',
+    (
+      select count(*) filter (not charge.rho > 0) + if(count(*) = 0, 1, 0)
+      from {{ ref("int_kgather__factors") }}
+      where side = 'charge'
+    )
+  {%- elif kgather.form_facts(kgather.homogenize()).needs_solver %}
   union all
   select
     26,
@@ -155,6 +167,9 @@ checks as (
         and (select min(rating) < max(rating) from {{ ref("stg_kgather__ratings") }})
     )
 
+  {%- endif %}
+
+  {% if kgather.form_facts(kgather.homogenize()).needs_solver -%}
   union all
   select
     28,

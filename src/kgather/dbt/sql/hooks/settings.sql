@@ -41,6 +41,8 @@
     'min_raters': none,
     'rare_items': 'prior',
     'item_noise': 2,
+    'item_epsilon': none,
+    'item_delta': 1e-06,
     'outliers': 0.98,
     'single_rater': 'pad',
     'max_cells': 50000000,
@@ -82,6 +84,8 @@
     'popular_noise',
     'min_raters',
     'item_noise',
+    'item_epsilon',
+    'item_delta',
     'single_rater',
     'diversity_b',
     'diversity_l',
@@ -291,6 +295,14 @@
   {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
     {% do problems.append('item_noise is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
+  {% set value = kgather.setting('item_epsilon') %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0 and value > 0 and value <= 500) or value is none) %}
+    {% do problems.append('item_epsilon is a number above 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('item_delta') %}
+  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 1e-15 and value <= 0.5) %}
+    {% do problems.append('item_delta is a number from 1e-15 to 0.5, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
   {% set value = kgather.setting('outliers') %}
   {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value > 0 and value <= 1) %}
     {% do problems.append('outliers is a number above 0, not ' ~ tojson(value) ~ '.') %}
@@ -380,6 +392,7 @@
   {% set k = kgather.setting('k') %}
   {% set method = kgather.setting('method') %}
   {% set solver = kgather.setting('solver') %}
+  {% set solver_options = kgather.setting('solver_options') %}
   {% set rank = kgather.setting('rank') %}
   {% set metric = kgather.setting('metric') %}
   {% set fill = kgather.setting('fill') %}
@@ -391,7 +404,9 @@
   {% set sensitive_c = kgather.setting('sensitive_c') %}
   {% set homogenize = kgather.setting('homogenize') %}
   {% set cells = kgather.setting('cells') %}
+  {% set min_raters = kgather.setting('min_raters') %}
   {% set rare_items = kgather.setting('rare_items') %}
+  {% set item_epsilon = kgather.setting('item_epsilon') %}
   {% set single_rater = kgather.setting('single_rater') %}
   {% set diversity_l = kgather.setting('diversity_l') %}
   {% set generalize = kgather.setting('generalize') %}
@@ -449,6 +464,21 @@
   {% endif %}
   {% if rare_items == 'drop' and not of_form.needs_solver %}
     {% do problems.append('rare_items drop goes with homogenize predicted or padded, which show predictions of items.') %}
+  {% endif %}
+  {% if item_epsilon is not none and not items %}
+    {% do problems.append('item_epsilon needs items, the list of all items: that an item is there would say that somebody rated it.') %}
+  {% endif %}
+  {% if item_epsilon is not none and scale is none %}
+    {% do problems.append('item_epsilon needs scale: an inferred one ends at the ratings of one or two people.') %}
+  {% endif %}
+  {% if item_epsilon is not none and form != 'predicted' %}
+    {% do problems.append('item_epsilon goes with homogenize predicted: the others show ratings as they are.') %}
+  {% endif %}
+  {% if item_epsilon is not none and cells_kind not in ['all', 'best', 'low_rank'] %}
+    {% do problems.append('item_epsilon goes with cells all, best N or low_rank: the others choose items by who rated them.') %}
+  {% endif %}
+  {% if item_epsilon is not none and (solver != 'als' or solver_options or min_raters is not none or rare_items == 'drop') %}
+    {% do problems.append('item_epsilon has a way to learn of its own: leave solver, solver_options, min_raters and rare_items out.') %}
   {% endif %}
   {% if solver == 'none' and fill == 'prediction' %}
     {% do problems.append('fill prediction needs a solver: als or funk.') %}
