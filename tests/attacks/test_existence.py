@@ -21,7 +21,7 @@ def rare(**settings: object) -> Evidence:
 
 
 def told(**settings: object) -> dict[str, float]:
-    return dict(existence(Attacked.of(rare(**settings)), threads=1).details)
+    return dict(existence(Attacked.of(rare(**settings)), pairs=16, threads=1).details)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_classes_leave_no_gap() -> None:
 
 def test_data_without_such_items() -> None:
     everybody = published(ratings(n=60, m=10, rarest=0.7))
-    found = existence(Attacked.of(everybody), threads=1).details
+    found = existence(Attacked.of(everybody), pairs=8, threads=1).details
     assert (found["sign_auc"], found["existence_auc"]) == (found["sign_above"], found["existence_above"])
     same = dataclasses.replace(everybody.original, values=np.full(everybody.original.nnz, 3, dtype=np.float32))
     with pytest.raises(InputError, match="people who rate differently"):

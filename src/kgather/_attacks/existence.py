@@ -26,7 +26,9 @@ from kgather.udfs.preferences.item_side import RARE_NOISE, ItemSide
 from kgather.udfs.ratings._held_out import part_of, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-_PAIRS = 60  # of an item and a rater, in each class of items
+PAIRS = 60
+"""Of an item and a rater, in each class of items."""
+
 _FEWEST = 8
 _RATINGS = 400_000_000  # that are learnt from, all together
 _DRAWS = 2000  # of the noise, for each pair
@@ -99,10 +101,10 @@ class Tested:
     signs: dict[str, Sign]
 
 
-def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) -> AttackResult:
+def existence(attacked: Attacked, *, pairs: int = PAIRS, seed: int = 0, threads: int | None = None) -> AttackResult:
     """Tell from the vectors of items whether one of their raters rated them, and how, all other ratings known.
 
-    Up to 60 pairs of an item and a rater are drawn in each class of items, fewer where the data are large, but 8.
+    Up to `pairs` pairs of an item and a rater are drawn in each class of items, fewer where the data are large, but 8.
     details: `existence_CLASS`, the mean AUC over pairs of telling n raters from n - 1, and `sign_CLASS`, the AUC of
     telling ratings above their rater's mean from those below, for items with fewer raters than the threshold (`below`),
     that many (`at`), `one_more`, two to five more (`few_more`), up to twice as many (`to_twice`) and more (`above`).
@@ -113,7 +115,7 @@ def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) 
     Raises InputError where the release cannot be made in memory, or no ratings can be told apart.
     """
     shadowed = Shadowed.of(attacked.evidence, seed)
-    tested = tell(shadowed, threads)
+    tested = tell(shadowed, threads, pairs)
     links = {name: float(found.aucs.mean()) for name, found in tested.existing.items()}
     signs = {name: found.auc for name, found in tested.signs.items() if not math.isnan(found.auc)}
     near = [value for name, value in links.items() if name not in ("below", "above")] or [*links.values()]
@@ -143,10 +145,9 @@ def existence(attacked: Attacked, *, seed: int = 0, threads: int | None = None) 
     )
 
 
-def tell(shadowed: Shadowed, threads: int | None = None, pairs: int = _PAIRS) -> Tested:
-    """Draw pairs and learn with them as they are, without them, and with the ratings that their raters give to what
-    they like and to what they do not like. One pair of each class is changed at a time, those below the threshold on
-    their own.
+def tell(shadowed: Shadowed, threads: int | None = None, pairs: int = PAIRS) -> Tested:
+    """Draw pairs, and learn with them as they are, without them, and with what their raters give to what they like and
+    to what they do not like. One pair of each class is changed at a time, those below the threshold alone.
     """
     settings = shadowed.settings
     threshold = settings.least_raters if settings.least_raters > 1 else settings.k

@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import numpy as np
 from numba.core import event
 
 from kgather import _stopping as stopping
 from kgather._progress import reporter
 from kgather.udfs.refining import refine
 
-_COMPILE = "from kgather._steps import compiling; compiling.compile_all()"
+_COMPILE = "from kgather._publishing import compiled_ahead; compiled_ahead.compile_all()"
 _GLANCE = 0.05  # seconds between two looks at the disk
 _ahead: list[subprocess.Popen[bytes]] = []
 
@@ -88,37 +87,3 @@ def _wait(enough: Callable[[], bool]) -> None:
             while process.poll() is None and not enough():
                 time.sleep(_GLANCE)
             report(1, 1)
-
-
-def compile_all() -> None:
-    """Compile what every publication calls after its groups are gathered."""
-    refine.compile_all()
-    _compile_attackers()
-
-
-def _compile_attackers() -> None:
-    """Attack four users with ratings of their own, as every publication is attacked at its end."""
-    # Imported here: who only gathers needs none of it.
-    import pyarrow as pa
-
-    from kgather._attacks import quick
-    from kgather._evaluation.candidates import ShownCells
-    from kgather._evaluation.evidence import Evidence, Scale
-    from kgather.udfs.ratings.matrix import RatingMatrix
-
-    indptr, items = np.arange(0, 41, 10), np.tile(np.arange(10, dtype=np.int32), 4)
-    ratings = RatingMatrix(4, 10, indptr, items, (1 + items * np.arange(40) % 5).astype(np.float32))
-    own = np.arange(4, dtype=np.int32)
-    quick(
-        Evidence(
-            original=ratings,
-            shown=ShownCells.from_ratings(ratings),
-            truth=own,
-            groups=own,
-            shown_items=np.ones(10, dtype=np.bool_),
-            items=pa.array(range(10)),
-            scale=Scale(1.0, 5.0, 1.0),
-            parameters={"homogenize": "predicted", "rank": 1},
-            group_ids=own.astype(np.int64),
-        )
-    )
