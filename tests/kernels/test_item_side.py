@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kgather._errors import InputError
 from kgather.udfs.preferences import item_noise
-from kgather.udfs.preferences.item_side import LARGEST_REACH, learn_apart
+from kgather.udfs.preferences.item_side import learn_apart
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.ratings.matrix import RatingMatrix
 
@@ -70,7 +70,10 @@ def test_ratings_of_few_people_do_not_set_the_shared_level() -> None:
     assert sides[0].shared_reach > 1.0
 
 
-@pytest.mark.parametrize(("raters", "reach"), [(1, LARGEST_REACH), (10, LARGEST_REACH), (60, 1 / 61), (150, 1 / 151)])
+@pytest.mark.parametrize(
+    ("raters", "reach"),
+    [(1, 0.064), (10, 0.064), (15, 0.75 * 0.064 + 0.25 * 1.8 / 16), (20, 1.8 / 21), (60, 1.8 / 61), (150, 1.8 / 151)],
+)
 def test_a_reach_falls_with_the_raters(raters: int, reach: float) -> None:
     matrix = ratings()
     _, side = learn_apart(matrix, min_raters=10)
@@ -87,8 +90,25 @@ def test_one_rating_moves_an_item_by_no_more_than_a_reach() -> None:
         values[entry] = 1.0 if values[entry] > 3 else 5.0
         changed = RatingMatrix(matrix.n_users, 5, matrix.indptr, matrix.items, values)
         _, after = learn_apart(changed, min_raters=10)
-        # From one end to the other is up to twice as far as from the middle to an end, and the scale is four wide.
-        assert abs(after.level[item] - before.level[item]) < 4.5 * before.reach[item]
+        # A reach is that of a rating 1.8 deviations off its mean, and the scale is three to four deviations wide.
+        assert abs(after.level[item] - before.level[item]) < 2.5 * before.reach[item]
+
+
+def test_one_rating_moves_factors_by_no_more_than_their_reach() -> None:
+    """Also those of an item that hundreds rated, where a level hardly moves."""
+    matrix = ratings(n=900, counts=(700, 500, 300, 100, 60, 40))
+    _, before = learn_apart(matrix, min_raters=10)
+    for item in range(6):
+        entries = np.flatnonzero(matrix.items == item)[:20]
+        moves = []
+        for entry in entries:
+            values = matrix.values.copy()
+            values[entry] = 1.0 if values[entry] > 3 else 5.0
+            changed = RatingMatrix(matrix.n_users, 6, matrix.indptr, matrix.items, values)
+            _, after = learn_apart(changed, min_raters=10)
+            moves.append(np.abs(after.factors[item] - before.factors[item]).max())
+        # From end to end of the scale, three to four deviations, for a user whose factors are some times the usual.
+        assert np.median(moves) < 5 * before.factor_reach[item]
 
 
 def test_noise_has_the_size_that_was_asked_for() -> None:
@@ -98,7 +118,7 @@ def test_noise_has_the_size_that_was_asked_for() -> None:
     for number in range(400):
         level, factors = side.with_noise(item_noise.draw(bytes([number % 256, number // 256]) * 16, 13, 3), 2.0)
         gaps.append((level - side.level) / side.reach)
-        in_factors.append((factors - side.factors) * np.sqrt(side.unit * 3) / side.reach[:, None])
+        in_factors.append((factors - side.factors) / side.factor_reach[:, None])
     own = side.own == 1
     assert np.std(np.array(gaps)[:, own]) == pytest.approx(2.0, rel=0.06)
     assert np.std(in_factors) == pytest.approx(2.0, rel=0.05)

@@ -105,7 +105,7 @@ def test_what_is_released_is_what_was_learnt_and_its_noise(publish_to, ratings: 
     for code, level in shown:
         assert vectors[ids[code]][0] == pytest.approx(level, abs=0.00051)
         if raters[code] >= 2 * K:  # all of it is its own
-            reach = sd * min(0.064, 1 / (raters[code] + 1))
+            reach = sd * min(0.128, 1.8 / (raters[code] + 1))
             assert level == pytest.approx(learnt[code] + 2 * reach * drawn[code], abs=1e-5)
 
 

@@ -280,10 +280,9 @@ class _Noise:
 
     def _spread(self, side: ItemSide, item: int) -> NDArray[np.float64]:
         """Standard deviations of an item's level and factors, float64[r + 1], without what rare items share."""
-        rank = side.factors.shape[1]
-        own = self.reaches * side.reach[item]
-        in_factors = own / math.sqrt(max(side.unit, 1e-12) * rank)
-        return np.sqrt(np.concatenate([[own], np.full(rank, in_factors)]) ** 2 + self.rounding**2)
+        in_factors = np.full(side.factors.shape[1], side.factor_reach[item])
+        spread = self.reaches * np.concatenate([[side.reach[item]], in_factors])
+        return np.asarray(np.sqrt(spread**2 + self.rounding**2))
 
     def _of_shared(self, side: ItemSide, seen: ItemSide) -> float:
         """The standard deviation of the shared level as an attacker sees it, who takes the mean over the rare items of

@@ -17,7 +17,7 @@ from kgather._attacks.shadows import Shadowed
 from kgather._attacks.telling import People, variance_of
 from kgather._evaluation.candidates import ShownVectors
 from kgather.udfs.attacking._shadow_traces import fit_people, trace_over_releases
-from kgather.udfs.preferences.item_side import LARGEST_REACH
+from kgather.udfs.preferences.item_side import RARE_REACH
 from kgather.udfs.preferences.options import AlsOptions, options_of
 
 TRACES = ("traced", "traced_factors")
@@ -169,7 +169,7 @@ def _held(shadowed: Shadowed, moved: NDArray[np.float64]) -> NDArray[np.float64]
     options = _als(shadowed)
     if options is None or options.influence == 0:
         return moved
-    most = min(options.influence, LARGEST_REACH) * float(np.std(shadowed.ratings.values, dtype=np.float64))
+    most = min(options.influence, RARE_REACH) * float(np.std(shadowed.ratings.values, dtype=np.float64))
     return np.clip(moved, -most, most)
 
 

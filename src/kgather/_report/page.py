@@ -358,7 +358,7 @@ def _proven(said: Mapping[str, Any]) -> tuple[str, Table] | None:
     told = (
         f"What is shown of items is differentially private: epsilon {number(found.get('epsilon'))}, delta "
         f"{number(found.get('delta'))}, where two sets of data are neighbours if they differ by "
-        f"{plain(found.get('neighbours'))}. The charges add up to rho {number(found.get('rho'))}, which is an epsilon of "
+        f"{plain(found.get('neighbours'))}. The charges add up to rho {number(found.get('rho'))}, an epsilon of "
         f"{number(found.get('epsilon_of_charges'))} at that delta. Not covered: {plain(found.get('not_covered'))}."
     )
     heads: list[tuple[str, Kind]] = [

@@ -364,8 +364,8 @@ class PublishSettings(BaseModel):
     item_noise: float = setting(
         2,
         "Noise in the items' vectors, in what one rating can move.",
-        docs="Standard deviation of the noise in the items' vectors, in reaches: a reach is what one rating can move "
-        "an item's level by, the less the more users rated it. The noise is drawn once for a data set by a key that is "
+        docs="Standard deviation of the noise in the items' vectors, in reaches: a reach is what one rating can move, "
+        "in the level the less the more users rated the item. The noise is drawn once for a data set by a key that is "
         "kept, and is the same for every seed, k and form.",
         section=RELEASE,
         option="--item-noise",

@@ -2,11 +2,17 @@
 
 Whoever is the only rater of an item is its vector. So items with fewer than `min_raters` ratings take no part in
 learning and share one vector. Between that number and twice as many, an item moves linearly from the shared vector to
-its own, so that no single rating brings a vector of its own into being. And all vectors have noise, measured in
-reaches: a reach is what one rating can move the level of an item by. Without the noise, somebody who knows all other
-raters of an item reads the sign of the last one's rating from its vector.
+its own, so that no single rating brings a vector of its own into being; as it moves, its ratings count less and less for
+the shared level. And all vectors have noise, measured in reaches: a reach is what one rating can move. Without the
+noise, somebody who knows all other raters of an item reads the sign of the last one's rating from its vector.
+
+How far a rating reaches in a level falls with the raters. In factors it does so only from where the ratings outweigh the
+solver's penalty: the factors of an item that hundreds rated still move by one rating as much as those of a rare one.
 """
 
+import inspect
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,12 +23,18 @@ from numpy.typing import NDArray
 from kgather._errors import InputError
 from kgather.udfs._shared.options import real, whole
 from kgather.udfs.preferences.item_noise import ItemNoise
-from kgather.udfs.preferences.learning import learn
+from kgather.udfs.preferences.learning import RANK, learn
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.options import AlsOptions, options_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-LARGEST_REACH = 0.064
-"""No rating reaches farther than so many standard deviations of all ratings; the solver's `influence` sees to that."""
+RARE_REACH = 0.064
+"""The reach in the level of an item that is not its own, in standard deviations of all ratings: that of the solver's
+`influence`, which no rating moves an item by more than.
+"""
+
+FAR = 1.8
+"""How far from its mean a rating is taken to be, in standard deviations, when it is said how far it reaches."""
 
 RARE_NOISE = 2.0
 """The scale of the Laplace noise, in raters, in the counts by which rare items are left out."""
@@ -36,16 +48,16 @@ class ItemSide:
 
     level float64[m], factors float64[m, r], in the units of `Preferences`. own float64[m], 0..1: how much of an item's
     vector is its own; the rest is the shared one. reach float64[m]: what one rating can move an item's level by, in the
-    unit of the ratings. shared_reach: the same of the shared level. unit: the standard deviation of all ratings, which
-    turns a reach in levels into one in factors. raters int64[m].
+    unit of the ratings. factor_reach float64[m]: the same of each of its factors, in theirs. shared_reach: that of the
+    shared level. raters int64[m].
     """
 
     level: NDArray[np.float64]
     factors: NDArray[np.float64]
     own: NDArray[np.float64]
     reach: NDArray[np.float64]
+    factor_reach: NDArray[np.float64]
     shared_reach: float
-    unit: float
     raters: NDArray[np.int64]
 
     @classmethod
@@ -59,16 +71,15 @@ class ItemSide:
             factors=learnt.item_factors.astype(np.float64),
             own=np.ones(m),
             reach=np.zeros(m),
+            factor_reach=np.zeros(m),
             shared_reach=0.0,
-            unit=float(np.std(matrix.values, dtype=np.float64)) if matrix.nnz else 0.0,
             raters=np.bincount(matrix.items, minlength=m).astype(np.int64),
         )
 
     def with_noise(self, noise: ItemNoise, reaches: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Level float64[m] and factors float64[m, r] with noise of so many reaches.
 
-        The noise of an item's factors together moves a prediction as much as that of its level, for a user whose
-        factors are as long as the root of `unit`. Raises InputError for a number below 0, and where the noise is not of
+        Raises InputError for a number below 0, and where the noise is not of
         these items.
         """
         size = real("item_noise", reaches, 0)
@@ -78,8 +89,7 @@ class ItemSide:
             raise InputError(msg)
         shared = size * self.shared_reach * noise.shared
         level = self.level + (1.0 - self.own) * shared + size * self.reach * noise.level
-        in_factors = size * self.reach / np.sqrt(max(self.unit, 1e-12) * rank)
-        return level, self.factors + in_factors[:, None] * noise.factors[:, :rank]
+        return level, self.factors + size * self.factor_reach[:, None] * noise.factors[:, :rank]
 
     def kept(self, noise: ItemNoise, least: int) -> NDArray[np.bool_]:
         """Which items, bool[m], are shown where rare ones are left out: by counts of raters with noise, so that whether
@@ -92,7 +102,7 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     """Learn from the items that at least `min_raters` users rated; the others share one vector.
 
     options: those of `learning.learn`. The shared vector has no factors. Its level is the median of what all ratings of
-    such items lie above their users' levels. With few people behind these ratings it is drawn to the level of an item
+    such items lie above their users' levels, those of items on their way to a vector of their own for the rest. With few people behind these ratings it is drawn to the level of an item
     of which nothing is known: as an item is, between `min_raters` and twice as many people.
 
     Returns the model, whose items have the vectors before noise, and its items' half in full precision. O(nnz) beside
@@ -101,25 +111,21 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     least = whole("min_raters", min_raters, 1)
     raters = np.bincount(matrix.items, minlength=matrix.n_items).astype(np.int64)
     unit = float(np.std(matrix.values, dtype=np.float64))
-    many = raters >= least
-    if many[matrix.items].all():
-        learnt, rare = learn(matrix, **options), None
-    else:
-        rare = matrix.with_items(~many)
-        learnt = _learn_some(matrix.with_items(many), int(options.get("rank", 3)), options)
-    usual = _usual_level(matrix, learnt)
-    level, people = usual, 0
-    if rare is not None:
+    many, own = raters >= least, _share(raters, least)
+    learnt = _learn_some(matrix.with_items(many), int(options.get("rank", RANK)), options)
+    level, people = _usual_level(matrix, learnt), 0
+    if (own[matrix.items] < 1.0).any():
+        rare = matrix.with_items(own < 1.0)
         people = int(np.count_nonzero(np.diff(rare.indptr)))
-        level += _share(people, least) * (_median_above(rare, learnt.user_level) - usual)
-    own = _share(raters, least)
+        level += _share(people, least) * (_median_above(rare, learnt.user_level, 1.0 - own) - level)
+    reach = unit * _reach(raters, own, least)
     side = ItemSide(
         level=level + own * (learnt.item_level - level),
         factors=own[:, None] * learnt.item_factors.astype(np.float64),
         own=own,
-        reach=unit * np.minimum(LARGEST_REACH, 1.0 / (np.maximum(raters, least) + 1.0)),
+        reach=reach,
+        factor_reach=_factor_reach(reach, unit, raters, own, learnt, options),
         shared_reach=unit * _SPACINGS / (people + 1.0) if people else 0.0,
-        unit=unit,
         raters=raters,
     )
     shown = Preferences(
@@ -130,6 +136,48 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
         learnt.held_out_rmse,
     )
     return shown, side
+
+
+def _reach(raters: NDArray[np.int64], own: NDArray[np.float64], least: int) -> NDArray[np.float64]:
+    """What one rating can move levels by, in standard deviations of all ratings, float64[m].
+
+    Where the level is an item's own, that is FAR / (raters + 1), but at most twice RARE_REACH; where it is the shared
+    one, RARE_REACH, whatever the number of raters; in between the mean of both by the square of how much is own.
+    """
+    alone = FAR / (np.maximum(raters, least) + 1.0)
+    # Slowly at first: the size of the noise, too, tells k raters from k + 1.
+    share = own**2
+    return np.minimum(2.0 * RARE_REACH, (1.0 - share) * np.minimum(RARE_REACH, alone) + share * alone)
+
+
+def _factor_reach(
+    reach: NDArray[np.float64],
+    unit: float,
+    raters: NDArray[np.int64],
+    own: NDArray[np.float64],
+    learnt: Preferences,
+    options: Mapping[str, Any],
+) -> NDArray[np.float64]:
+    """What one rating can move each factor by, float64[m].
+
+    At least so much that all factors together move a prediction as the level does, for a user whose factors are as long
+    as the root of the ratings' standard deviation. And as much as a rating that is FAR off moves the solver's solution:
+    its user's factor over penalty and squares of all raters' factors.
+    """
+    chosen = options_of(str(options.get("solver", "als")), _options_of_solver(options))
+    square = float(np.mean(np.square(learnt.user_factors, dtype=np.float64)))
+    counted = np.maximum(raters, 1)
+    penalty = np.zeros(len(raters))
+    if isinstance(chosen, AlsOptions):
+        penalty = chosen.regularization * unit * counted**chosen.count_power * (1.0 + chosen.rare_regularization / counted)
+    pull = own * FAR * unit * math.sqrt(square) / np.maximum(penalty + counted * square, 1e-12)
+    return np.maximum(reach / math.sqrt(max(unit, 1e-12) * learnt.rank), pull)
+
+
+def _options_of_solver(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are not of `learn` itself."""
+    of_learn = inspect.signature(learn).parameters
+    return {name: value for name, value in options.items() if name not in of_learn}
 
 
 def _share(raters: Any, least: int) -> Any:
@@ -160,6 +208,12 @@ def _mean_above(indptr: NDArray[np.int64], values: NDArray[np.float32], level: N
     return total / len(values)
 
 
-def _median_above(matrix: RatingMatrix, level: NDArray[np.float32]) -> float:
-    """The median of what the ratings lie above their users' levels."""
-    return float(np.median(matrix.values - np.repeat(level, np.diff(matrix.indptr)).astype(np.float64)))
+def _median_above(matrix: RatingMatrix, level: NDArray[np.float32], weights: NDArray[np.float64]) -> float:
+    """The median of what the ratings lie above their users' levels, each with the weight of its item, float64[m]."""
+    above = matrix.values - np.repeat(level, np.diff(matrix.indptr)).astype(np.float64)
+    order = np.argsort(above, kind="stable")
+    so_far = np.cumsum(weights[matrix.items[order]])
+    middle = so_far[-1] / 2.0
+    first = int(np.searchsorted(so_far, middle, "left"))
+    last = min(int(np.searchsorted(so_far, middle, "right")), len(order) - 1)
+    return float((above[order[first]] + above[order[last]]) / 2.0)
