@@ -41,6 +41,10 @@ OTHERS: dict[str, Any] = {
     "repeats": "sum",
     "rating_cap": 4,
     "rating_log": True,
+    "min_raters": 3,
+    "item_noise": 4,
+    "item_delta": 1e-5,
+    "outliers": 0.9,
 }
 ELSEWHERE = {"user_column", "item_column", "rating_column", "time_column"}  # of a project's own model of ratings
 

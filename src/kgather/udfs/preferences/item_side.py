@@ -39,6 +39,8 @@ FAR = 1.8
 RARE_NOISE = 2.0
 """The scale of the Laplace noise, in raters, in the counts by which rare items are left out."""
 
+_MANY = 9.0  # times min_raters: so many people more than that set the shared level alone
+
 _SPACINGS = 5.0  # standard deviations: two of the gaps between n sorted ratings near their median, times n
 
 
@@ -102,8 +104,9 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     """Learn from the items that at least `min_raters` users rated; the others share one vector.
 
     options: those of `learning.learn`. The shared vector has no factors. Its level is the median of what all ratings of
-    such items lie above their users' levels, those of items on their way to a vector of their own for the rest. With few people behind these ratings it is drawn to the level of an item
-    of which nothing is known: as an item is, between `min_raters` and twice as many people.
+    such items lie above their users' levels, those of items on their way to a vector of their own for the rest. With few
+    people behind these ratings it is drawn to the level of an item of which nothing is known: wholly up to `min_raters`
+    people, not at all from ten times as many.
 
     Returns the model, whose items have the vectors before noise, and its items' half in full precision. O(nnz) beside
     the learning. Raises InputError as `learn` does.
@@ -117,7 +120,7 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     if (own[matrix.items] < 1.0).any():
         rare = matrix.with_items(own < 1.0)
         people = int(np.count_nonzero(np.diff(rare.indptr)))
-        level += _share(people, least) * (_median_above(rare, learnt.user_level, 1.0 - own) - level)
+        level += float(np.clip((people - least) / (_MANY * least), 0.0, 1.0)) * (_median_above(rare, learnt.user_level, 1.0 - own) - level)
     reach = unit * _reach(raters, own, least)
     side = ItemSide(
         level=level + own * (learnt.item_level - level),
@@ -125,7 +128,7 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
         own=own,
         reach=reach,
         factor_reach=_factor_reach(reach, unit, raters, own, learnt, options),
-        shared_reach=unit * _SPACINGS / (people + 1.0) if people else 0.0,
+        shared_reach=unit * min(_SPACINGS / (people + 1.0), 2.0 * RARE_REACH) if people else 0.0,
         raters=raters,
     )
     shown = Preferences(
@@ -142,12 +145,11 @@ def _reach(raters: NDArray[np.int64], own: NDArray[np.float64], least: int) -> N
     """What one rating can move levels by, in standard deviations of all ratings, float64[m].
 
     Where the level is an item's own, that is FAR / (raters + 1), but at most twice RARE_REACH; where it is the shared
-    one, RARE_REACH, whatever the number of raters; in between the mean of both by the square of how much is own.
+    one, at most RARE_REACH, whatever the number of raters. In between it grows by the same factor with each rater, as
+    the size of the noise, too, tells k raters from k + 1.
     """
-    alone = FAR / (np.maximum(raters, least) + 1.0)
-    # Slowly at first: the size of the noise, too, tells k raters from k + 1.
-    share = own**2
-    return np.minimum(2.0 * RARE_REACH, (1.0 - share) * np.minimum(RARE_REACH, alone) + share * alone)
+    alone = np.minimum(FAR / (np.maximum(raters, 2 * least) + 1.0), 2.0 * RARE_REACH)
+    return np.asarray(np.minimum(RARE_REACH, alone) ** (1.0 - own) * alone**own)
 
 
 def _factor_reach(
