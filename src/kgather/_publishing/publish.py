@@ -428,7 +428,7 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
                 "noise_sigma", "noise_clip", "min_ratings", "rare_items", "item_noise",
-                "item_epsilon", "item_delta", "outliers", "items",
+                "item_epsilon", "item_delta", "outliers", "items", "scale",
                 "items_confirmed", "repeats", "rating_cap", "rating_log",
             },
             mode="json",
