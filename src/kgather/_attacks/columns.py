@@ -32,9 +32,9 @@ def columns(attacked: Attacked, *, seed: int = 0) -> AttackResult:
 
     targets: items with one to three raters that were compared, all or 4,000 drawn by the seed. matched: how often the
     item whose column is most nearly parallel to an item's has a rater in common with it. details: `linked` is that
-    share and `linked_by_chance` that of items taken blindly; `equal`, pairs of neighbouring items in sets of equal
-    columns; `telling`, how many of these pairs have exactly the same raters, and `telling_by_chance`, how many would
-    where items are put into such sets blindly. O(what is shown x rank + items^2).
+    share, `linked_by_chance` that of items taken blindly and `linked_beyond_chance` the difference; `equal`, pairs of
+    neighbouring items in sets of equal columns; `telling`, how many of these pairs have exactly the same raters, and
+    `telling_by_chance`, how many would where items are put into such sets blindly. O(what is shown x rank + items^2).
     """
     evidence = attacked.evidence
     by_item, users, _ = evidence.original.transpose()
@@ -60,6 +60,7 @@ def columns(attacked: Attacked, *, seed: int = 0) -> AttackResult:
         details={
             "linked": float(linked.mean()) if len(linked) else 0.0,
             "linked_by_chance": by_chance,
+            "linked_beyond_chance": max(float(linked.mean()) - by_chance, 0.0) if len(linked) else 0.0,
             "equal": float(equal),
             "telling": float(telling),
             "telling_by_chance": telling_by_chance,

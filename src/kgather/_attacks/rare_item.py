@@ -29,8 +29,9 @@ def rare_item(
 
     One result for items with 1 rater, with fewer than the k of the release, and with k to 2k. user, group: as for other
     attacks. details: `stranger`, the share of right groups where the item is one of about as many raters that the
-    target did not rate; `times_stranger`, the first over the second (over what one more hit would be, where there is
-    none). by: of several ways of reading a direction, the one that finds most with the target's own items.
+    target did not rate; `beyond_stranger`, by how much the first is more, at least 0; `times_stranger`, the first over
+    the second (over what one more hit would be, where there is none). by: of several ways of reading a direction, the
+    one that finds most with the target's own items.
     """
     k = int(attacked.evidence.parameters.get("k", 2))
     results = []
@@ -87,6 +88,7 @@ def _of_count(
         by=way,
         details={
             "stranger": float(misses.mean()),
+            "beyond_stranger": max(float(hits.mean() - misses.mean()), 0.0),
             "times_stranger": float(hits.mean() / max(misses.mean(), 1 / len(misses))),
             "pairs": float(len(hits)),
         },

@@ -188,6 +188,42 @@ def command(
             rich_help_panel=_GATES,
         ),
     ] = None,
+    max_linked: Annotated[
+        float | None,
+        typer.Option(
+            "--max-linked-items",
+            metavar="SHARE",
+            help="Items of one person linked by their columns, beyond chance.",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_rare: Annotated[
+        float | None,
+        typer.Option(
+            "--max-rare-item-gain",
+            metavar="SHARE",
+            help="The group found by one rare item, beyond a stranger's item.",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_attribute: Annotated[
+        float | None,
+        typer.Option(
+            "--max-attribute-gain",
+            metavar="AUC",
+            help="Unknown ratings, better told of who is in (needs --attacks attribute).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_changed: Annotated[
+        float | None,
+        typer.Option(
+            "--max-changed-auc",
+            metavar="AUC",
+            help="What newcomers rated, from two releases (needs --second).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE.json", help="Write the report there, too.")
     ] = None,
@@ -213,6 +249,10 @@ def command(
             "shadow-advantage": max_shadow,
             "sign-auc": max_sign,
             "existence-auc": max_existence,
+            "linked-items": max_linked,
+            "rare-item-gain": max_rare,
+            "attribute-gain": max_attribute,
+            "changed-auc": max_changed,
         }.items()
         if allowed is not None
     }
