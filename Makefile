@@ -86,6 +86,9 @@ bench-publish: bench-setup  ## speed and memory: benchmarks/publish.py
 bench-choices: bench-setup  ## what each choice costs and gives away: benchmarks/choices.py
 	$(BIN)/python benchmarks/choices.py
 
+bench-hidden: bench-setup  ## what the default release hides of the rare, and at what price: benchmarks/hidden.py
+	$(BIN)/python benchmarks/hidden.py
+
 bench-release: bench-setup  ## what the default release costs and gives away, beside the papers': benchmarks/release.py
 	$(BIN)/python benchmarks/release.py
 

@@ -57,6 +57,7 @@ DATA = {
     "jester": "jester/jester1_ratings.csv.gz",
     "filmtrust": "filmtrust/ratings.txt",
 }
+FIELDS = {"filmtrust": ("user", "item", "rating")}  # its first line names nothing
 JESTER_USERS = 4000
 # The papers compare users by their factors alone; their model is fitted as well as can be.
 _PAPERS = {
@@ -95,7 +96,7 @@ class Ratings:
             sys.exit(f"No {DATA[name]} under {data_folder()}. Set KGATHER_DATA.")
         few = f"where user_id in (select distinct user_id from r order by 1 limit {JESTER_USERS})"
         with duckdb.connect() as con:
-            load(con, [str(file)], LoadOptions())
+            load(con, [str(file)], LoadOptions(fields=FIELDS.get(name)))
             table = con.sql(
                 "with r as (select user_id, item_id, avg(rating) as rating from loaded.ratings group by all) "
                 f"select * from r {few if name == 'jester' else ''} order by all"
