@@ -147,6 +147,7 @@ def publish(
     sweep: Sequence[int] = (),
     force: bool = False,
     keep_work: FilePath | None = None,
+    noise_key: FilePath | None = None,
     verbose: bool = False,
     progress: Progress | None = None,
     **settings: Any,
@@ -166,11 +167,13 @@ def publish(
         sweep: Other sizes of group that the report compares this one with. Each is published once more.
         force: Replace what is at `out`.
         keep_work: A folder where the working database stays. It holds the SECRET map from user to group.
+        noise_key: The file with the SECRET key of the noise in items, made if there is none. The user's folder for
+            state where not given.
         verbose: Let dbt say on standard error what it does. It may quote data.
         progress: Called as `progress(step, done, total)`, from any thread.
         settings: Any setting of docs/vars.md, as `method="mdav"`, and how to read the input: `user_column`,
             `item_column`, `rating_column`, `time_column`, `format`, `delimiter`, `encoding`, `header`,
-            `artifact_columns`.
+            `artifact_columns`, and `items`, a file that lists all items.
 
     Returns:
         The release. Its audit is passed.
@@ -206,6 +209,7 @@ def publish(
                 other_sizes=other_sizes(list(sweep)),
                 force=force,
                 keep_work=None if keep_work is None else Path(keep_work),
+                noise_key=None if noise_key is None else Path(noise_key),
                 verbose=verbose,
                 report=report,
                 warn=lambda message: warnings.warn(message, UserWarning, stacklevel=4),

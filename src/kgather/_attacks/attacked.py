@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from kgather._evaluation.candidates import ShownCells
 from kgather._evaluation.evidence import Evidence
 from kgather.udfs._shared.workers import run
-from kgather.udfs.attacking._known_ratings import count_raters
 from kgather.udfs.attacking._rated_cells import most_frequent
 from kgather.udfs.attacking._scoring import Behind
 
@@ -58,7 +57,7 @@ class Attacked:
                 pair_groups=np.ascontiguousarray(pairs[:, 1], dtype=np.int32),
                 pair_users=counts.astype(np.int64),
             ),
-            raters=count_raters(evidence.original.items, evidence.original.n_items),
+            raters=evidence.original.raters(),
         )
 
     @property

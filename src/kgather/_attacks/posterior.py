@@ -20,7 +20,6 @@ from kgather._attacks.profiles import Profiles, directions_of, means_of, profile
 from kgather._attacks.public import OWN_MODEL, only, public_half
 from kgather._attacks.results import AttackResult
 from kgather._attacks.telling import axes_of_model
-from kgather.udfs.attacking._known_ratings import count_raters
 from kgather.udfs.attacking._posterior import add_totals, judge_folded, judge_items, judge_ratings, squared_gaps
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.ratings.matrix import RatingMatrix
@@ -164,7 +163,7 @@ class Posterior:
         model's own mean.
         """
         ratings = only(original, public)
-        counts = count_raters(ratings.items, ratings.n_items).astype(np.float64)
+        counts = ratings.raters().astype(np.float64)
         model = learn(ratings, seed=seed, threads=self.threads or 1, **OWN_MODEL)
         levels = model.user_level[public].astype(np.float64)
         means = np.where(counts > 0, model.item_level + levels.mean(), np.nan)

@@ -27,7 +27,6 @@ from kgather._attacks.attacked import PIECE_BYTES, in_threads
 from kgather._attacks.profiles import Profiles
 from kgather._evaluation.candidates import Candidates
 from kgather.udfs.attacking._folding import explained_shares, trace_scores
-from kgather.udfs.attacking._known_ratings import count_raters
 from kgather.udfs.attacking._profile_fits import SUMS, add_fits, best_fits
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.model import Preferences
@@ -129,7 +128,7 @@ def tell_with_others(
 
     O(ratings), and learning a model of the others.
     """
-    counts = count_raters(others.items, others.n_items)
+    counts = others.raters()
     usual = float(others.values.mean())
     sums = np.bincount(others.items, weights=others.values, minlength=others.n_items)
     means = (sums + _SHRINK * usual) / (counts + _SHRINK)

@@ -15,15 +15,6 @@ ALL, POPULAR, RARE = 0, 1, 2
 
 
 @njit(nogil=True, cache=True)
-def count_raters(items: NDArray[np.int32], n_items: int) -> NDArray[np.int64]:
-    """How many ratings each item has, int64[n_items]; items int32[nnz]. O(nnz)."""
-    raters = np.zeros(n_items, dtype=np.int64)
-    for item in items:
-        raters[item] += 1
-    return raters
-
-
-@njit(nogil=True, cache=True)
 def count_kept(indptr: NDArray[np.int64], items: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
     """How many of every user's ratings are of kept items, int64[n_users]. indptr int64[n_users + 1], items int32[nnz],
     kept bool[n_items]. O(nnz)."""

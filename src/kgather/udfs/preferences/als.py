@@ -84,7 +84,7 @@ def _learn(
     entries = choose_held_out(matrix.indptr, matrix.items, share, seed64(seed))
     nothing = np.empty(0, dtype=np.int64)
     held, none_held = part_of(matrix, entries), part_of(matrix, nothing)
-    mean, deviation = _mean_and_deviation(matrix.values)
+    mean, deviation = matrix.mean_and_deviation()
     work = _Work(matrix, rank, options, deviation or 1.0, threads, pool)
     work.start_items(mean, seed, deviation or 1.0, start)
 
@@ -267,18 +267,6 @@ class _Work:
             factors_of(self.item_design, self.matrix.n_items, self.rank),
             rmse,
         )
-
-
-@njit(nogil=True, cache=True)
-def _mean_and_deviation(values: NDArray[np.float32]) -> tuple[float, float]:
-    mean = 0.0
-    for value in values:
-        mean += value
-    mean /= len(values)
-    square = 0.0
-    for value in values:
-        square += (value - mean) * (value - mean)
-    return mean, np.sqrt(square / len(values))
 
 
 @njit(nogil=True, cache=True)

@@ -75,7 +75,7 @@ class ItemSide:
             reach=np.zeros(m),
             factor_reach=np.zeros(m),
             shared_reach=0.0,
-            raters=np.bincount(matrix.items, minlength=m).astype(np.int64),
+            raters=matrix.raters(),
         )
 
     def with_noise(self, noise: ItemNoise, reaches: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -112,12 +112,11 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     the learning. Raises InputError as `learn` does.
     """
     least = whole("min_raters", min_raters, 1)
-    raters = np.bincount(matrix.items, minlength=matrix.n_items).astype(np.int64)
-    unit = float(np.std(matrix.values, dtype=np.float64))
+    raters, (_, unit) = matrix.raters(), matrix.mean_and_deviation()
     many, own = raters >= least, _share(raters, least)
     learnt = _learn_some(matrix.with_items(many), int(options.get("rank", RANK)), options)
     level, people = _usual_level(matrix, learnt), 0
-    if (own[matrix.items] < 1.0).any():
+    if (raters[own < 1.0] > 0).any():
         rare = matrix.with_items(own < 1.0)
         people = int(np.count_nonzero(np.diff(rare.indptr)))
         level += float(np.clip((people - least) / (_MANY * least), 0.0, 1.0)) * (_median_above(rare, learnt.user_level, 1.0 - own) - level)

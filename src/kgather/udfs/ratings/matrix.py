@@ -71,9 +71,21 @@ class RatingMatrix:
         """
         if kept.all():
             return self
-        chosen = kept[self.items]
-        before = np.concatenate([[0], np.cumsum(chosen)])
-        return RatingMatrix(self.n_users, self.n_items, before[self.indptr], self.items[chosen], self.values[chosen])
+        indptr = _count_kept(self.indptr, self.items, kept)
+        items = np.empty(indptr[-1], dtype=np.int32)
+        values = np.empty(indptr[-1], dtype=np.float32)
+        _keep(self.items, self.values, kept, items, values)
+        return RatingMatrix(self.n_users, self.n_items, indptr, items, values)
+
+    def raters(self) -> NDArray[np.int64]:
+        """How many users rated each item, int64[n_items]. O(nnz)."""
+        counts = np.zeros(self.n_items, dtype=np.int64)
+        _count_items(self.items, counts)
+        return counts
+
+    def mean_and_deviation(self) -> tuple[float, float]:
+        """The mean and the standard deviation of all ratings; 0 where there are none. O(nnz)."""
+        return _mean_and_deviation(self.values) if self.nnz else (0.0, 0.0)
 
     def transpose(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """The same ratings by item: indptr int64[n_items + 1], users int32[nnz] ascending, values
@@ -392,6 +404,52 @@ def _sort_rows(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDAr
             if items[j] == items[j - 1]:
                 return j
     return -1
+
+
+@njit(nogil=True, cache=True)
+def _count_kept(
+    indptr: NDArray[np.int64], items: NDArray[np.int32], kept: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    out = np.zeros_like(indptr)
+    for u in range(len(indptr) - 1):
+        out[u + 1] = out[u]
+        for j in range(indptr[u], indptr[u + 1]):
+            out[u + 1] += kept[items[j]]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _keep(
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    kept: NDArray[np.bool_],
+    out_items: NDArray[np.int32],
+    out_values: NDArray[np.float32],
+) -> None:
+    place = 0
+    for j in range(len(items)):
+        if kept[items[j]]:
+            out_items[place] = items[j]
+            out_values[place] = values[j]
+            place += 1
+
+
+@njit(nogil=True, cache=True)
+def _count_items(items: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
+    for item in items:
+        counts[item] += 1
+
+
+@njit(nogil=True, cache=True)
+def _mean_and_deviation(values: NDArray[np.float32]) -> tuple[float, float]:
+    mean = 0.0
+    for value in values:
+        mean += value
+    mean /= len(values)
+    square = 0.0
+    for value in values:
+        square += (value - mean) * (value - mean)
+    return mean, np.sqrt(square / len(values))
 
 
 @njit(nogil=True, cache=True)
