@@ -234,7 +234,7 @@ def steps_yml() -> str:
     )
     models = {
         "int_kgather__noise_key": ("The key of all noise, drawn by the first run and kept by all later ones.", False),
-        "int_kgather__item_noise": ("The noise of each item, a function of the key and the ratings.", False),
+        "int_kgather__item_noise": ("Noise in counts of raters, a function of the key and the ratings.", False),
         "int_kgather__factors": (
             "Levels and factors of users and items in codes, as the solver learnt them, and what is shown of items.",
             False,

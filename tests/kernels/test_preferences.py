@@ -56,7 +56,7 @@ def _table(**changed: pa.Array) -> pa.Table:
         (_table(level=None), "no column 'level'; they have: side, code, factor"),
         (
             _table(side=pa.array(["user", "movie"])),
-            "'side' of the preferences must be 'user', 'item', 'shown' or 'charge'",
+            "'side' of the preferences must be 'user', 'item', 'shown', 'noise' or 'charge'",
         ),
         (_table(side=pa.array([1, 2])), "'side' must be string"),
         (_table(side=pa.array(["user", "user"])), "each user once"),

@@ -15,7 +15,8 @@ from kgather._evaluation.candidates import ShownVectors
 from kgather._methods import Users
 from kgather._settings.publication import PublishSettings
 from kgather._steps.gathering import gather
-from kgather.udfs.preferences import item_noise, item_side
+from kgather.udfs.preferences import item_side
+from kgather.udfs.preferences.item_noise import ItemNoise
 from kgather.udfs.preferences.item_side import ItemSide
 from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.preferences.outliers import draw_groups_in
@@ -59,7 +60,7 @@ def make(
         learnt = _learn_private(ratings, settings, scale, secret, workers)
         side = ItemSide.proven(learnt, ratings)
     groups = gather(_users(ratings, settings, learnt, scale, workers), method, settings.options).groups
-    noise = item_noise.draw(secret, ratings.n_items, settings.rank)
+    noise = ItemNoise(secret, side.raters > 0, settings.learnt)
     level, factors = side.with_noise(noise, settings.item_noise)
     seen = np.ones(ratings.n_items, dtype=bool) if catalogue else side.raters > 0
     if settings.rare_items == "drop":

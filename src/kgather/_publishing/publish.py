@@ -95,6 +95,9 @@ def publish(
     if keep_work is not None:
         keep_work = keep_work.resolve()
         _check_keep_work(keep_work, target, force=force)
+    if noise_key is not None and target in noise_key.resolve().parents:
+        msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
+        raise InputError(msg)
     key = kept_key(noise_key, warn)
     for warning in _warnings(settings):
         warn(warning)
@@ -121,7 +124,7 @@ def publish(
                     sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
                     audit = replace(audit, attacks=attacks, sweep=sweep)
             report("write", 0, 1)
-            finished = _write(workspace, settings, audit, umask)
+            finished = _write(workspace, settings, audit, key, umask)
             kept = _keep(workspace, keep_work) if keep_work is not None else None
             put_in_place(finished, target, replace=force)
             report("write", 1, 1)
@@ -170,6 +173,13 @@ def _warnings(settings: PublishSettings) -> Iterator[str]:
     """What the user should know before any work."""
     if settings.k == 1:
         yield "k = 1 gives no anonymity: every user may stand alone in this release."
+    if settings.of_form.predicts and (settings.solver != "als" or settings.solver_options):
+        yield (
+            "what items tell of their raters was measured with the default options of als. Attack this release before "
+            "it is handed out: kgather attack --attacks existence,shadows."
+        )
+    if settings.item_noise == 0 and settings.item_epsilon is None and settings.of_form.needs_solver:
+        yield "items have no noise (item_noise 0): who knows all other ratings of an item reads the last one off it."
     if settings.of_form.warning:
         yield settings.of_form.warning.format(epsilon=f"{settings.epsilon:g}")
     if settings.personal_columns:
@@ -346,14 +356,14 @@ def _build(
     pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))
 
 
-def _write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audit, umask: int) -> Path:
+def _write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audit, key: bytes, umask: int) -> Path:
     """Write the release where nobody sees it, and check once more what was really written."""
     if not audit.passed:
         raise PromiseError(_failed(audit.checks))
     folder = workspace.folder / "release"
     shutil.rmtree(folder, ignore_errors=True)  # what a killed run had written of it
     with workspace.opened() as con:
-        write_release(con, folder, audit)
+        write_release(con, folder, audit, key)
     # Users who stand alone under noise were asked for.
     k = promised_size(folder) if settings.of_method.anonymous else 1
     checks = verify_release(folder, k)

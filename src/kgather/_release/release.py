@@ -14,6 +14,7 @@ from kgather import _stopping as stopping
 from kgather._errors import InputError
 from kgather._forms import forms
 from kgather._methods import registered
+from kgather._release.rounded import rounded
 from kgather._sql_text import literal
 from kgather._version import __version__
 
@@ -61,6 +62,7 @@ create macro kg_rating(p_group, p_item) as (
 
 
 _FRAME = "What the frame tells: without a catalogue of items, every item is there because somebody rated it."
+_BARE = "That an item hides one of its raters from somebody who knows the others: it has no noise (item_noise 0)."
 _SCALE = "What the scale tells: one that was not declared ends at the lowest and the highest rating given."
 _GROUPS = (
     "A proven bound on what is shown of groups, on counts and on metrics: item_epsilon bounds what the items' vectors "
@@ -88,7 +90,8 @@ def not_promised(parameters: Mapping[str, Any]) -> list[str]:
     told = {
         _GROUPS: parameters.get("item_epsilon") is not None,
         _FRAME: not parameters.get("items"),
-        _SCALE: True,
+        _SCALE: not parameters.get("scale"),
+        _BARE: parameters.get("item_noise") == 0 and parameters.get("item_epsilon") is None,
         _LEVELS: method is not None and method.levels,
         _PERSONAL: bool(parameters.get("personal_columns")),
         _POPULAR: popular and bool(parameters.get("popular_noise")),
@@ -152,8 +155,10 @@ class Audit:
         }
 
 
-def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit) -> None:
+def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit, key: bytes | None = None) -> None:
     """Write the release into a new folder, from the database `marts` of the connection, which holds nothing else.
+
+    key: that of the noise, under which the checksums of the files that were read are told; None: they are not told.
 
     Rows are written anew, in the order of random ids, into a fresh file: no dropped row, no order of the input and
     no statistics of either come along.
@@ -183,7 +188,7 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit) ->
     con.execute("checkpoint release")
     con.execute("use memory")
     con.execute("detach release")
-    said = audit.as_dict() | {"files": {file: _sha256(folder / file) for file in [*files, DATABASE]}}
+    said = rounded(audit.as_dict(), key) | {"files": {file: _sha256(folder / file) for file in [*files, DATABASE]}}
     (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     # Imported here: drawing takes a second to load, and only this needs it.
     from kgather._report import render

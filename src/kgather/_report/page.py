@@ -277,7 +277,7 @@ def _read_files(said: Mapping[str, Any]) -> Table | None:
                 ", ".join(taken),
                 number(file.get("rows")),
                 number(file.get("set_aside")),
-                plain(file.get("sha256", "not said")),
+                plain(file.get("keyed_sha256", "not said")),
             ]
         )
     heads: list[tuple[str, Kind]] = [
@@ -287,7 +287,7 @@ def _read_files(said: Mapping[str, Any]) -> Table | None:
         ("Columns, by name or place", "text"),
         ("Rows", "number"),
         ("Rows that cannot be read", "number"),
-        ("SHA-256", "text"),
+        ("Keyed checksum", "text"),
     ]
     return Table("Files that were read", heads, rows) if rows else None
 
@@ -625,8 +625,13 @@ def _size_figure(said: Mapping[str, Any], sizes: list[tuple[int, int]]) -> Figur
 
 def _rows_told(said: Mapping[str, Any]) -> str:
     read, staged, rejected = (_count(said, name) for name in ("read_rows", "staged_rows", "rejected_rows"))
-    told = f"{_told(read, 'row', 'rows')} of the input {'was' if read == 1 else 'were'} read. "
-    told += "None was rejected." if rejected == 0 else f"{_told(rejected, 'row', 'rows')} could not be used."
+    told = "Numbers of rows are rounded: an exact one would tell a single rating. "
+    told += f"{_told(read, 'row', 'rows')} of the input {'was' if read == 1 else 'were'} read. "
+    told += (
+        "None, or fewer than five, were rejected."
+        if rejected == 0
+        else f"{_told(rejected, 'row', 'rows')} could not be used."
+    )
     aside = _aside(said)
     if staged is not None:
         told += f" {staged:,} {'rating' if staged == 1 else 'ratings'} went in."

@@ -1,5 +1,6 @@
 """What a publication is asked for: the one schema of dbt's vars, the command line, docs/vars.md and the checks."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -520,6 +521,11 @@ class PublishSettings(BaseModel):
     def cells_kind(self) -> str:
         """What cells says, without its number."""
         return re.split(r"[^a-z_]", self.cells)[0]
+
+    @property
+    def learnt(self) -> str:
+        """How items' vectors are learnt, in words: with other settings they are others, for the same ratings."""
+        return json.dumps([self.solver, self.rank, self.solver_options], sort_keys=True)
 
     @property
     def least_raters(self) -> int:

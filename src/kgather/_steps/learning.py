@@ -14,7 +14,7 @@ from kgather._errors import PromiseError
 from kgather._progress import reporter
 from kgather._settings.project import ProjectSettings, read
 from kgather._steps import compiling
-from kgather._steps.noise import private_seed, read_noise
+from kgather._steps.noise import noise_of, private_seed
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.preferences import item_side, model, private_items
 from kgather.udfs.preferences._accounting import Charge, epsilon_of
@@ -31,19 +31,19 @@ def learn_preferences(
     items: duckdb.DuckDBPyRelation,
     scale: duckdb.DuckDBPyRelation,
     noise_key: duckdb.DuckDBPyRelation,
-    item_noise: duckdb.DuckDBPyRelation,
     settings: str | Mapping[str, Any],
 ) -> pa.Table:
     """Learn levels and factors of users and items, and what a release may show of the items.
 
     `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` (user_code and rated, a user's
     number of items) and `items` a row for each code, `scale` one row with scale_min and scale_max. `noise_key` has one
-    row, `item_noise` is what `draw_noise` made. `settings` are the project's vars as dbt hands them over (see
+    row. `settings` are the project's vars as dbt hands them over (see
     `kgather._settings.project.read`).
 
     Returns a table (side, code, level, factor, charge), empty where the solver is none. The side `item` has what users
-    are compared by, `shown` the same with noise, without the items that are left out. With a private item side both are
-    the same, and rows of the side `charge` say what it cost. Raises InputError where the options make no sense.
+    are compared by, `noise` what was added to it, and `shown` the sum, without the items that are left out. With a
+    private item side, `item` and `shown` are the same, and rows of the side `charge` say what it cost. Raises
+    InputError where the options make no sense.
     """
     asked = read(settings)
     if asked.solver == "none":
@@ -56,7 +56,7 @@ def learn_preferences(
         return RatingMatrix.from_batches(coded_ratings.to_arrow_reader(BATCH_ROWS), len(rated), n_items, rated)
 
     if asked.item_epsilon is not None:
-        return _private(ratings(), (low, high), private_seed(noise_key, items), asked)
+        return _private(ratings(), (low, high), private_seed(noise_key, users), asked)
     learnt, side = item_side.learn_apart(
         ratings(),
         min_raters=asked.least_raters,
@@ -69,7 +69,7 @@ def learn_preferences(
         progress=reporter("preferences"),
         **asked.solver_options,
     )
-    noise = read_noise(item_noise)
+    noise = noise_of(noise_key, users, items, asked)
     level, factors = side.with_noise(noise, asked.item_noise)
     shown = replace(learnt, item_level=level.astype(np.float32), item_factors=factors.astype(np.float32))
     kept = np.ones(n_items, dtype=bool)
@@ -102,7 +102,13 @@ def _private(matrix: RatingMatrix, scale: tuple[float, float], seed: bytes, aske
 def _table(
     learnt: Preferences, shown: Preferences, kept: NDArray[np.bool_], charges: Sequence[Charge] = ()
 ) -> pa.Table:
-    tables = [model.to_table(learnt), model.shown_items(shown, kept)]
+    added = replace(
+        shown,
+        item_level=shown.item_level - learnt.item_level,
+        item_factors=shown.item_factors - learnt.item_factors,
+    )
+    everything = np.ones(len(kept), dtype=bool)
+    tables = [model.to_table(learnt), model.of_items(shown, kept, "shown"), model.of_items(added, everything, "noise")]
     plain = pa.concat_tables(tables)
     charged = plain.append_column("charge", pa.nulls(len(plain), model.CHARGE))
     return pa.concat_tables([charged, model.charged(charges, learnt.rank)])

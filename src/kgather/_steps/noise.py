@@ -2,21 +2,19 @@
 
 import hmac
 import secrets
-from collections.abc import Mapping
-from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from kgather._settings.project import read
-from kgather.udfs._shared.arrow_columns import lists
+from kgather._settings.publication import PublishSettings
+from kgather._steps.relations import columns
 from kgather.udfs.preferences import item_noise
 from kgather.udfs.preferences.item_noise import ItemNoise
 
 KEY_BYTES = 32
 KEY_SCHEMA = pa.schema([pa.field("key", pa.binary())])
-_SHARED = -1  # in the place of an item's code: the vector that rare items share
 
 
 def noise_key(session: duckdb.DuckDBPyConnection, existing: str) -> pa.Table:
@@ -33,53 +31,39 @@ def noise_key(session: duckdb.DuckDBPyConnection, existing: str) -> pa.Table:
 
 
 def draw_noise(
-    key: duckdb.DuckDBPyRelation, items: duckdb.DuckDBPyRelation, *, settings: str | Mapping[str, Any]
+    key: duckdb.DuckDBPyRelation, users: duckdb.DuckDBPyRelation, items: duckdb.DuckDBPyRelation
 ) -> pa.Table:
-    """Draw the noise of every item, and that of the vector that rare items share.
+    """Draw the noise in counts of raters, by which it is chosen which items are shown: (item_code, raters).
 
-    `key` has one row, `items` (item_code, item_id, raters, rating_sum). Items that somebody rated have the same noise
-    whatever else the catalogue lists. Returns a table (item_code, level, factor, raters), see `ItemNoise`; the shared
-    vector has the code -1.
+    `key` has one row, `users` a row each with rated_so, `items` (item_code, raters). Items that somebody rated have the
+    same noise whatever else the catalogue lists.
     """
-    asked = read(settings)
-    listed = _listed(items)
-    rated = np.array([raters > 0 for _, raters, _ in listed], dtype=bool)
-    drawn = item_noise.draw(_secret(key, listed), len(listed), asked.rank)
-    # The draws are handed out to rated items first, in their order.
-    place = np.empty(len(listed), dtype=np.int64)
-    place[np.concatenate([np.flatnonzero(rated), np.flatnonzero(~rated)])] = np.arange(len(listed))
-    codes = np.concatenate([np.arange(len(listed)), [_SHARED]]).astype(np.int32)
-    factors = np.concatenate([drawn.factors[place], np.zeros((1, asked.rank))])
-    return pa.table(
-        {
-            "item_code": pa.array(codes),
-            "level": pa.array(np.append(drawn.level[place], drawn.shared)),
-            "factor": lists(factors.astype(np.float32)),
-            "raters": pa.array(np.append(drawn.raters[place], 0.0)),
-        }
-    )
+    rated = _rated(items)
+    noise = ItemNoise(_secret(key, users), rated)
+    return pa.table({"item_code": pa.array(np.arange(len(rated), dtype=np.int32)), "raters": pa.array(noise.raters)})
 
 
-def private_seed(key: duckdb.DuckDBPyRelation, items: duckdb.DuckDBPyRelation) -> bytes:
-    """What the noise of a private item side is drawn from, 32 bytes: a function of the key and of the ratings."""
-    return hmac.digest(_secret(key, _listed(items)), b"private items", "sha256")
+def noise_of(
+    key: duckdb.DuckDBPyRelation,
+    users: duckdb.DuckDBPyRelation,
+    items: duckdb.DuckDBPyRelation,
+    asked: PublishSettings,
+) -> ItemNoise:
+    """The noise of items' vectors that are learnt with these settings."""
+    return ItemNoise(_secret(key, users), _rated(items), asked.learnt)
 
 
-def _listed(items: duckdb.DuckDBPyRelation) -> list[tuple[str, int, int]]:
-    """Id, raters and sum of the ratings in millionths of each item, by code."""
-    columns = "cast(item_id as varchar), raters, cast(rating_sum as varchar)"
-    rows = items.order("item_code").project(columns).fetchall()
-    return [(item, raters, int(total)) for item, raters, total in rows]
+def private_seed(key: duckdb.DuckDBPyRelation, users: duckdb.DuckDBPyRelation) -> bytes:
+    """What the noise of a private item side is drawn from, 32 bytes: a function of the key and of all ratings."""
+    return hmac.digest(_secret(key, users), b"private items", "sha256")
 
 
-def _secret(key: duckdb.DuckDBPyRelation, listed: list[tuple[str, int, int]]) -> bytes:
+def _secret(key: duckdb.DuckDBPyRelation, users: duckdb.DuckDBPyRelation) -> bytes:
     [(held,)] = key.fetchall()
-    return item_noise.secret_of(held, (each for each in listed if each[1]))
+    rows = users.project("cast(rated_so as varchar)").fetchall()
+    return item_noise.secret_of(held, (int(person) for (person,) in rows))
 
 
-def read_noise(relation: duckdb.DuckDBPyRelation) -> ItemNoise:
-    """The noise that `draw_noise` made."""
-    table = relation.order("item_code").to_arrow_table()
-    level, raters = table["level"].to_numpy(), table["raters"].to_numpy()
-    factors = np.stack(table["factor"].to_numpy()).astype(np.float64)
-    return ItemNoise(level=level[1:], factors=factors[1:], shared=float(level[0]), raters=raters[1:])
+def _rated(items: duckdb.DuckDBPyRelation) -> NDArray[np.bool_]:
+    [raters] = columns(items.order("item_code"), "raters")
+    return np.asarray(raters > 0)

@@ -1,61 +1,105 @@
 """Noise for what a release shows of items: drawn once for a data set, whatever is published of it.
 
 Noise that is drawn again averages out. So it is a function of a secret and of the ratings: the same ratings have the
-same noise under every seed, size of group and form, and other ratings have other noise. Who knows the secret can take
-the noise away, so it stays where the map from users to groups is. The seed of a publication is no secret.
+same noise under every seed and form, and other ratings have other noise. Who knows the secret can take the noise away,
+so it stays where the map from users to groups is. The seed of a publication is no secret.
+
+Nor may noise of two sizes be a multiple of one draw: two releases with unlike sizes, as with two k, would be two
+equations for what is hidden. It is a walk instead (Brownian motion, by variance): the larger noise is the smaller one
+and more that is drawn for itself. Then whoever has several releases knows no more than from the one with the least
+noise (gradual release: Koufogiannis, Han and Pappas 2017). What is learnt in another way, by another rank or with other
+options of the solver, has noise of its own, as the difference of the two would have none otherwise.
 """
 
 import hashlib
 import hmac
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgather._errors import InputError
+
 _SECRET_BYTES = 32
+_SMALLEST = 1e-7  # size of noise at which the walk begins
+_STEP = 1.05  # from one size to the next; sizes between are rounded up
 
 
-@dataclass(frozen=True)
 class ItemNoise:
-    """Draws for m items. level float64[m], factors float64[m, r]: standard normal. shared: standard normal, for the
-    level that rare items share. raters float64[m]: of the Laplace distribution of scale 1, for counts of raters.
+    """The noise of m items under one secret.
+
+    secret: 32 bytes or more. rated bool[m]: items that somebody rated, whose noise is the same whatever other items
+    there are. learnt: how the items' vectors are learnt, in words.
     """
 
-    level: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    shared: float
-    raters: NDArray[np.float64]
+    def __init__(self, secret: bytes, rated: NDArray[np.bool_], learnt: str = "") -> None:
+        if len(secret) < _SECRET_BYTES:
+            msg = f"a secret has at least {_SECRET_BYTES} bytes, not {len(secret)}."
+            raise ValueError(msg)
+        self._secret = secret
+        self._learnt = hmac.digest(secret, b"learnt " + learnt.encode(), "sha256")
+        # Draws are handed out to rated items first, in their order.
+        self._rated = int(np.count_nonzero(rated))
+        self._place = np.empty(len(rated), dtype=np.int64)
+        self._place[np.concatenate([np.flatnonzero(rated), np.flatnonzero(~rated)])] = np.arange(len(rated))
+
+    @property
+    def items(self) -> int:
+        """How many items."""
+        return len(self._place)
+
+    def walk(self, purpose: str, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Normal noise with the standard deviations sizes float64[m], rounded up by at most 5%: float64[m].
+
+        Of one purpose, the noise of a larger size is that of a smaller one and more, drawn for itself. Sizes of at most
+        0, and items that nobody rated, have none. O(m) for each of some 300 sizes.
+        """
+        if sizes.shape != self._place.shape:
+            msg = f"the noise is of {self.items} items, not of {len(sizes)}."
+            raise InputError(msg)
+        some = sizes > 0
+        rung = np.full(len(sizes), -1, dtype=np.int64)
+        rung[some] = np.ceil(np.log(np.maximum(sizes[some], _SMALLEST) / _SMALLEST) / math.log(_STEP) - 1e-9)
+        total = np.zeros(len(sizes))
+        draws = self._draws(self._learnt, purpose)
+        for step in range(int(rung.max(initial=-1)) + 1):
+            size = _SMALLEST * _STEP**step
+            more = size if step == 0 else size * math.sqrt(1.0 - _STEP**-2)
+            # Rated items have the first draws of each step, whatever other items there are.
+            drawn = np.concatenate([draws.standard_normal(self._rated), np.zeros(self.items - self._rated)])
+            total += np.where(rung >= step, more * drawn[self._place], 0.0)
+        return total
+
+    def plain(self, purpose: str) -> NDArray[np.float64]:
+        """Standard normal draws, float64[m], for what is not learnt from an item's own raters."""
+        return self._draws(self._learnt, purpose).standard_normal(self.items)[self._place]
+
+    def one(self, purpose: str) -> float:
+        """A standard normal draw."""
+        return float(self._draws(self._learnt, purpose).standard_normal())
+
+    @property
+    def raters(self) -> NDArray[np.float64]:
+        """Draws of the Laplace distribution of scale 1, float64[m], for counts of raters."""
+        return self._draws(self._secret, "raters").laplace(size=self.items)[self._place]
+
+    @staticmethod
+    def _draws(secret: bytes, purpose: str) -> np.random.Generator:
+        seed = int.from_bytes(hmac.digest(secret, purpose.encode(), "sha256"), "big")
+        return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
 
 
-def secret_of(key: bytes, items: Iterable[tuple[str, int, int]]) -> bytes:
-    """The secret of one data set, 32 bytes: a function of the key and of what the items' ratings are.
+def secret_of(key: bytes, people: Iterable[int]) -> bytes:
+    """The secret of one data set, 32 bytes: a function of the key and of what all people rated how.
 
-    items: id, raters and sum of the ratings in millionths, of each item that somebody rated, in any fixed order. Users
-    do not enter, so that the same ratings under new user ids are the same data. Raises ValueError for a short key.
+    people: for each, a number made of all their ratings, whoever they are; in any order, so that the same ratings under
+    new user ids are the same data. Raises ValueError for a short key.
     """
     if len(key) < _SECRET_BYTES:
         msg = f"a key has at least {_SECRET_BYTES} bytes, not {len(key)}."
         raise ValueError(msg)
     ratings = hashlib.sha256()
-    for item, raters, total in items:
-        ratings.update(f"{len(item)} {item} {raters} {total}\n".encode())
+    for person in sorted(people):
+        ratings.update(f"{person}\n".encode())
     return hmac.digest(key, b"kgather item noise " + ratings.digest(), "sha256")
-
-
-def draw(secret: bytes, n_items: int, rank: int) -> ItemNoise:
-    """The noise of `n_items` items with `rank` factors. A smaller rank has the same first factors. O(m r)."""
-
-    def generator(purpose: str) -> np.random.Generator:
-        seed = int.from_bytes(hmac.digest(secret, purpose.encode(), "sha256"), "big")
-        return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
-
-    factors = np.empty((n_items, rank))
-    for factor in range(rank):
-        factors[:, factor] = generator(f"factor {factor}").standard_normal(n_items)
-    return ItemNoise(
-        level=generator("level").standard_normal(n_items),
-        factors=factors,
-        shared=float(generator("shared").standard_normal()),
-        raters=generator("raters").laplace(size=n_items),
-    )

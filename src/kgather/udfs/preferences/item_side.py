@@ -1,7 +1,7 @@
 """The items' half of a model, made fit to be seen: nobody is alone in an item's vector.
 
 Whoever is the only rater of an item is its vector. So items with fewer than `min_raters` ratings take no part in
-learning and share one vector. Between that number and twice as many, an item moves linearly from the shared vector to
+learning and share one vector. Between that number and twice as many (ten more at least), an item moves linearly from the shared vector to
 its own, so that no single rating brings a vector of its own into being; as it moves, its ratings count less and less for
 the shared level. And all vectors have noise, measured in reaches: a reach is what one rating can move. Without the
 noise, somebody who knows all other raters of an item reads the sign of the last one's rating from its vector.
@@ -33,6 +33,9 @@ RARE_REACH = 0.064
 `influence`, which no rating moves an item by more than.
 """
 
+LEAST_RAMP = 10
+"""An item becomes its own over so many raters at least: with fewer, each step would tell that there is one rater more."""
+
 FAR = 1.8
 """How far from its mean a rating is taken to be, in standard deviations, when it is said how far it reaches."""
 
@@ -51,7 +54,7 @@ class ItemSide:
     level float64[m], factors float64[m, r], in the units of `Preferences`. own float64[m], 0..1: how much of an item's
     vector is its own; the rest is the shared one. reach float64[m]: what one rating can move an item's level by, in the
     unit of the ratings. factor_reach float64[m]: the same of each of its factors, in theirs. shared_reach: that of the
-    shared level. raters int64[m].
+    shared level. unit: the standard deviation of all ratings. raters int64[m].
     """
 
     level: NDArray[np.float64]
@@ -60,6 +63,7 @@ class ItemSide:
     reach: NDArray[np.float64]
     factor_reach: NDArray[np.float64]
     shared_reach: float
+    unit: float
     raters: NDArray[np.int64]
 
     @classmethod
@@ -75,23 +79,33 @@ class ItemSide:
             reach=np.zeros(m),
             factor_reach=np.zeros(m),
             shared_reach=0.0,
+            unit=matrix.mean_and_deviation()[1],
             raters=matrix.raters(),
         )
 
     def with_noise(self, noise: ItemNoise, reaches: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Level float64[m] and factors float64[m, r] with noise of so many reaches.
 
-        Raises InputError for a number below 0, and where the noise is not of
-        these items.
+        Raises InputError for a number below 0, and where the noise is of other items.
         """
         size = real("item_noise", reaches, 0)
-        m, rank = self.factors.shape
-        if noise.level.shape != (m,) or noise.factors.shape[0] != m or noise.factors.shape[1] < rank:
-            msg = f"the noise is of {len(noise.level)} items and rank {noise.factors.shape[1]}, not of {m} and {rank}."
-            raise InputError(msg)
-        shared = size * self.shared_reach * noise.shared
-        level = self.level + (1.0 - self.own) * shared + size * self.reach * noise.level
-        return level, self.factors + size * self.factor_reach[:, None] * noise.factors[:, :rank]
+        # An item's own vector is hidden by a walk; as it is shown by a share, so is its noise.
+        share = np.maximum(self.own, 1e-300)
+        unit = max(self.unit, 1e-300)
+        shared = (1.0 - self.own) * size * self.shared_reach * noise.one(f"shared {size!r} {self.shared_reach!r}")
+        level = self.level + shared + self._hidden("level", size * self.reach, share, unit, noise)
+        factors = self.factors.copy()
+        for factor in range(factors.shape[1]):
+            factors[:, factor] += self._hidden(f"factor {factor}", size * self.factor_reach, share, unit, noise)
+        return level, factors
+
+    def _hidden(
+        self, purpose: str, sizes: NDArray[np.float64], share: NDArray[np.float64], unit: float, noise: ItemNoise
+    ) -> NDArray[np.float64]:
+        """Noise of these sizes, float64[m]."""
+        own = self.own > 0
+        walk = share * unit * noise.walk(purpose, np.where(own, sizes / share / unit, 0.0))
+        return np.where(own, walk, sizes * noise.plain(f"{purpose}, shared"))
 
     def kept(self, noise: ItemNoise, least: int) -> NDArray[np.bool_]:
         """Which items, bool[m], are shown where rare ones are left out: by counts of raters with noise, so that whether
@@ -128,6 +142,7 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
         reach=reach,
         factor_reach=_factor_reach(reach, unit, raters, own, learnt, options),
         shared_reach=unit * min(_SPACINGS / (people + 1.0), 2.0 * RARE_REACH) if people else 0.0,
+        unit=unit,
         raters=raters,
     )
     shown = Preferences(
@@ -147,7 +162,7 @@ def _reach(raters: NDArray[np.int64], own: NDArray[np.float64], least: int) -> N
     one, at most RARE_REACH, whatever the number of raters. In between it grows by the same factor with each rater, as
     the size of the noise, too, tells k raters from k + 1.
     """
-    alone = np.minimum(FAR / (np.maximum(raters, 2 * least) + 1.0), 2.0 * RARE_REACH)
+    alone = np.minimum(FAR / (np.maximum(raters, least + max(least, LEAST_RAMP)) + 1.0), 2.0 * RARE_REACH)
     return np.asarray(np.minimum(RARE_REACH, alone) ** (1.0 - own) * alone**own)
 
 
@@ -181,9 +196,9 @@ def _options_of_solver(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in of_learn}
 
 
-def _share(raters: Any, least: int) -> Any:
-    """How much is an item's own, 0..1: nothing up to `least` raters, all from twice as many."""
-    return np.clip((raters - least) / least, 0.0, 1.0)
+def _share(raters: NDArray[np.int64], least: int) -> NDArray[np.float64]:
+    """How much is an item's own, 0..1: nothing up to `least` raters, all from twice as many, or from LEAST_RAMP more."""
+    return np.clip((raters - least) / max(least, LEAST_RAMP), 0.0, 1.0)
 
 
 def _learn_some(matrix: RatingMatrix, rank: int, options: dict[str, Any]) -> Preferences:

@@ -80,12 +80,12 @@ def to_table(preferences: Preferences) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def shown_items(preferences: Preferences, kept: NDArray[np.bool_]) -> pa.Table:
-    """One row for each item that is shown, bool[m], as `to_table` has them: side 'shown'."""
+def of_items(preferences: Preferences, kept: NDArray[np.bool_], side: str) -> pa.Table:
+    """One row for each of some items, bool[m], as `to_table` has them, but of a side of its own."""
     codes = np.flatnonzero(kept)
     return pa.Table.from_arrays(
         [
-            pa.array(["shown"], pa.string()).take(pa.array(np.zeros(len(codes), dtype=np.int32))),
+            pa.array([side], pa.string()).take(pa.array(np.zeros(len(codes), dtype=np.int32))),
             pa.array(codes.astype(np.int32)),
             pa.array(preferences.item_level[codes], pa.float32()),
             lists(preferences.item_factors[codes]),
@@ -114,14 +114,14 @@ def charged(charges: Sequence[Charge], rank: int) -> pa.Table:
 
 def from_table(batches: pa.Table | Iterable[pa.RecordBatch]) -> Preferences:
     """Preferences back from what `to_table` gave (a table, a reader or batches; rows in any order). Rows of
-    `shown_items` are passed over.
+    other sides are passed over.
 
     Raises InputError if a column is missing or of another type, a user or item is missing or occurs twice, or
     vectors differ in length.
     """
     side, code, level, factor = _read(batches, {"side": texts, "code": codes, "level": numbers, "factor": vectors})
-    if not np.isin(side, ("user", "item", "shown", "charge")).all():
-        msg = "the column 'side' of the preferences must be 'user', 'item', 'shown' or 'charge'."
+    if not np.isin(side, ("user", "item", "shown", "noise", "charge")).all():
+        msg = "the column 'side' of the preferences must be 'user', 'item', 'shown', 'noise' or 'charge'."
         raise InputError(msg)
     parts: list[NDArray[np.float32]] = []
     for name in ("user", "item"):

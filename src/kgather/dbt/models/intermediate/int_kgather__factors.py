@@ -10,6 +10,5 @@ def model(dbt, session):
         items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
         noise_key=dbt.ref("int_kgather__noise_key"),
-        item_noise=dbt.ref("int_kgather__item_noise"),
         settings=dbt.config.meta_get("settings"),
     )

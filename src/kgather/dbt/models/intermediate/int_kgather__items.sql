@@ -4,9 +4,7 @@
 with rated as (
   select
     item_id,
-    count(*) as raters,
-    -- In millionths, so that the sum is the same in any order.
-    sum(cast(round(rating * 1000000) as hugeint)) as rating_sum
+    count(*) as raters
   from {{ ref("stg_kgather__ratings") }}
   group by item_id
 )
@@ -15,12 +13,10 @@ select
   cast(row_number() over (order by item_id) - 1 as integer) as item_code,
   item_id,
   {% if kgather.setting("items") -%}
-  coalesce(rated.raters, 0) as raters,
-  coalesce(rated.rating_sum, 0) as rating_sum
+  coalesce(rated.raters, 0) as raters
 from {{ catalogue }}
 left join rated using (item_id)
 {%- else -%}
-  raters,
-  rating_sum
+  raters
 from rated
 {%- endif %}

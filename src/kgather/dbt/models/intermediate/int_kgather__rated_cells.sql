@@ -8,7 +8,7 @@
   from
     {% if kgather.pads_rated_cells() -%}
     kg_rated_cells(
-      '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
+      '{{ kgather.padding_ratings() }}', '{{ ref("int_kgather__groups") }}',
       '{{ ref("int_kgather__preferences") }}', '{{ ref("int_kgather__item_factors") }}'
     )
     {%- else -%}

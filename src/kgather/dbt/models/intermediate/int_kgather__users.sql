@@ -2,6 +2,8 @@
 select
   cast(row_number() over (order by user_id) - 1 as integer) as user_code,
   user_id,
-  count(*) as rated
+  count(*) as rated,
+  -- A number for what the user rated how, in any order, whatever the user is called.
+  sum(cast(hash(cast(item_id as varchar), rating) as uhugeint)) as rated_so
 from {{ ref("stg_kgather__ratings") }}
 group by user_id

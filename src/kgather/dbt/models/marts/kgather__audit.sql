@@ -95,10 +95,10 @@ checks as (
   union all
   select
     6,
-    'rows staged or rejected, of those read',
-    (select read_rows from input),
+    'rows that were read and neither staged nor rejected',
+    0,
     'exactly',
-    (select staged_rows + rejected_rows from input)
+    (select read_rows - staged_rows - rejected_rows from input)
 
   union all
   select

@@ -9,7 +9,7 @@
 
 {% macro padded_cells(cells) -%}
   kg_padded(
-    '{{ cells }}', '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
+    '{{ cells }}', '{{ kgather.padding_ratings() }}', '{{ ref("int_kgather__groups") }}',
     '{{ ref("int_kgather__preferences") }}', '{{ ref("int_kgather__group_vectors") }}',
     '{{ ref("int_kgather__item_factors") }}', {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
   )
