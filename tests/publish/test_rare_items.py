@@ -73,6 +73,26 @@ def test_the_columns_of_one_person_are_not_equal(publish_to, ratings: Path) -> N
     assert len(set(looks.values())) == len(looks)
 
 
+def test_padded_cells_of_rare_items_are_what_is_predicted(publish_to, ratings: Path) -> None:
+    """A rating of an item that few rated would stand out of its group's predictions."""
+    published = publish_to(ratings, k=K, homogenize="padded")
+    found = table(
+        published,
+        f"""
+        select max(abs(predicted.rating - shown.rating))
+        from kg_predicted(
+          'int_kgather__cells', 'int_kgather__group_vectors', 'int_kgather__item_factors', 1.0, 5.0
+        ) as predicted
+        join read_parquet('{published.folder}/ratings.parquet') as shown using (group_id, item_id)
+        join int_kgather__items as items using (item_id)
+        group by items.raters <= {K}
+        order by items.raters <= {K}
+        """,
+    )
+    assert found[0][0] > 0.1  # items of many raters: ratings enter
+    assert found[1][0] < 0.0051
+
+
 @pytest.mark.parametrize(
     "other", [{"seed": 5}, {"k": 12, "min_raters": K}, {"homogenize": "padded"}, {"cells": "all"}, {"outliers": 1.0}]
 )

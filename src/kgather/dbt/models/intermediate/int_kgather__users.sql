@@ -4,6 +4,6 @@ select
   user_id,
   count(*) as rated,
   -- A number for what the user rated how, in any order, whatever the user is called.
-  sum(cast(hash(cast(item_id as varchar), rating) as uhugeint)) as rated_so
+  sum(cast(hash(cast(item_id as varchar), rating) as hugeint)) as rated_so
 from {{ ref("stg_kgather__ratings") }}
 group by user_id

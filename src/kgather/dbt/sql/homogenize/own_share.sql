@@ -3,7 +3,7 @@ How much of an item's vector is the item's own, by its raters: nothing up to min
 ten more. As the kernel has it (udfs/preferences/item_side.py).
 -#}
 {% macro own_share(raters) -%}
-  {% set least = kgather.least_raters() -%}
+  {% set least = kgather.least_raters() or 10 -%}  {#- nothing is set while dbt parses -#}
   least(greatest(({{ raters }} - {{ least }}) / {{ [least, 10] | max }}, 0), 1)
 {%- endmacro %}
 
