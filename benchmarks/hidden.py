@@ -25,8 +25,8 @@ from kgather._evaluation.in_memory import make
 from kgather._settings.publication import PublishSettings
 
 DATA = ("ml-100k", "ml-latest-small", "filmtrust", "ml-1m", "jester")
-NOISES = (0.0, 2.0, 4.0, 6.0, 8.0, 12.0, 20.0)
-QUANTILES = (1.0, 0.98, 0.95, 0.90, 0.85)
+NOISES = (0.0, 4.0, 6.0, 8.0, 12.0, 20.0)
+QUANTILES = (1.0, 0.95, 0.90, 0.85)
 EPSILONS = (10.0, 4.0, 2.0, 1.0)
 SHADOWED = {"ml-100k": 100, "ml-latest-small": 100, "filmtrust": 100, "ml-1m": 44}
 

@@ -29,7 +29,7 @@ class Vectors:
     scale: tuple[float, float]
 
     def predict(self, groups: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """The rating that is shown of each pair of places."""
+        """The rating that is shown of each pair of places, before it is rounded."""
         product = np.einsum("ij,ij->i", self.group_factors[groups], self.item_factors[items])
         return np.clip(self.group_levels[groups] + self.item_levels[items] + product, *self.scale)
 

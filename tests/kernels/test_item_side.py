@@ -1,5 +1,7 @@
 """What a release shows of items: those with few raters share a vector, and all vectors have noise."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,29 +150,25 @@ def test_releases_with_noise_of_two_sizes_do_not_add_up(one: tuple[int, float], 
     """Two k, or two sizes of noise, are no two equations: what is best known of an item is in one of the two."""
     matrix = ratings()
     sides = [learn_apart(matrix, min_raters=least)[1] for least, _ in (one, other)]
+    sizes = (one[1], other[1])
     both = (sides[0].own > 0) & (sides[1].own > 0)
+    assert both.sum() >= 6
     draws = []
-    for number in range(1500):
-        shown = [
-            side.with_noise(noise(number=number), size)[0] for side, (_, size) in zip(sides, (one, other), strict=True)
-        ]
-        draws.append(
-            [(level - side.level) / np.maximum(side.own, 1e-9) for level, side in zip(shown, sides, strict=True)]
-        )
-    spare = np.array(draws)[:, :, both]
-    shared = [side.shared_reach * size for side, (_, size) in zip(sides, (one, other), strict=True)]
-    for item in np.flatnonzero(side_own_all(sides)[both]):
-        covariance = np.cov(spare[:, :, item].T)
-        least = min(covariance[0, 0], covariance[1, 1])
+    for number in range(400):
+        added = []
+        for side, size in zip(sides, sizes, strict=True):
+            # What the attacker sees of an item's own level: without the shared one, which is known from other items.
+            alone = dataclasses.replace(side, shared_reach=0.0)
+            level, _ = alone.with_noise(noise(number=number), size)
+            added.append(((level - side.level) / np.maximum(side.own, 1e-9))[both])
+        draws.append(added)
+    for pairs in np.moveaxis(np.array(draws), 2, 0):
+        variances = pairs.var(axis=0)
+        if np.allclose(pairs[:, 0], pairs[:, 1]):
+            continue  # noise of the same size is the same
         # The best weights of the two leave the variance of the better one.
-        best = 1.0 / np.linalg.inv(covariance).sum()
-        assert best > 0.85 * least
-    assert max(shared) >= 0
-
-
-def side_own_all(sides: list) -> np.ndarray:
-    """Items that are wholly their own in both: nothing of the shared level is in them."""
-    return (sides[0].own == 1) & (sides[1].own == 1)
+        best = 1.0 / np.linalg.inv(np.cov(pairs.T)).sum()
+        assert best > 0.8 * variances.min()
 
 
 def test_what_is_learnt_otherwise_has_noise_of_its_own() -> None:
@@ -222,12 +220,9 @@ def test_larger_noise_is_smaller_noise_and_more(key: bytes, rated: list[bool], s
     m = len(rated)
     small, again, large = (drawn.walk("level", np.full(m, each)) for each in (size, size, size * times))
     assert np.array_equal(small, again)
-    assert not np.array_equal(small, large)
-    # Items that nobody rated change nothing for the others.
-    some = np.flatnonzero(rated)
-    assert np.array_equal(
-        ItemNoise(key, np.ones(len(some), dtype=bool)).walk("level", np.full(len(some), size))[:0], []
-    )
+    if any(rated):
+        assert not np.array_equal(small, large)
+    assert not small[~np.array(rated)].any()
     assert np.array_equal(drawn.raters, ItemNoise(key, np.array(rated)).raters)
 
 
@@ -251,14 +246,14 @@ def test_rated_items_have_the_same_noise_in_any_catalogue() -> None:
 
 
 def test_secrets_differ_where_key_or_ratings_do() -> None:
-    items = [("a", 3, 9_000_000), ("b", 1, 2_000_000)]
+    people = [12345678901234567890123, 7, 7]
     secrets = {
-        secret_of(b"k" * 32, items),
-        secret_of(b"l" * 32, items),
-        secret_of(b"k" * 32, [("a", 3, 9_000_000), ("b", 1, 3_000_000)]),
-        secret_of(b"k" * 32, [("a", 2, 9_000_000), ("b", 1, 2_000_000)]),
-        secret_of(b"k" * 32, [("a 3", 9, 0), ("b", 1, 2_000_000)]),
+        secret_of(b"k" * 32, people),
+        secret_of(b"l" * 32, people),
+        secret_of(b"k" * 32, people[:2]),
+        secret_of(b"k" * 32, [*people[:2], 8]),
     }
-    assert len(secrets) == 5
+    assert len(secrets) == 4
+    assert secret_of(b"k" * 32, people) == secret_of(b"k" * 32, people[::-1])
     with pytest.raises(ValueError, match="at least 32 bytes"):
-        secret_of(b"short", items)
+        secret_of(b"short", people)

@@ -114,7 +114,7 @@ def test_a_dry_run_says_what_was_read_and_writes_nothing(log: Path, tmp_path: Pa
 def test_the_audit_and_the_report_say_what_was_read(released: Published, sample: Path) -> None:
     read = json.loads((released.folder / "audit.json").read_text())["read"]
     assert read["files"][0]["file"] == sample.name
-    assert len(read["files"][0]["sha256"]) == 64
+    assert len(read["files"][0]["keyed_sha256"]) == 64
     report = (released.folder / "report.html").read_text()
     assert "What was read" in report
     assert "user = user_id" in report

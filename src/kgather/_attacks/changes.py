@@ -37,7 +37,7 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
     told = [each for each in found if each is not None]
     if told:
         details["changed_auc"] = max(told)
-        details["changed_by_raters"] = auc(first.raters[shared], differs) or 0.5
+        details["changed_by_raters"] = auc(first.raters[shared].astype(np.float64), differs) or 0.5
     up = differs & (net != 0)
     sign = auc(moved[up], net[up] > 0)
     if sign is not None:

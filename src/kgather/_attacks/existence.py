@@ -21,7 +21,8 @@ from kgather._attacks.results import AttackResult
 from kgather._attacks.roc import auc, normal_auc
 from kgather._attacks.shadows import Shadowed
 from kgather._errors import InputError
-from kgather._evaluation.in_memory import learn_as, shown_digits
+from kgather._evaluation.in_memory import learn_as
+from kgather._release.digits import shown_digits
 from kgather.udfs.preferences.item_side import RARE_NOISE, ItemSide
 from kgather.udfs.ratings._held_out import part_of, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix

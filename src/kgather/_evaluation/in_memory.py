@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kgather._errors import InputError
 from kgather._evaluation.candidates import ShownVectors
 from kgather._methods import Users
+from kgather._release.digits import shown_digits
 from kgather._settings.publication import PublishSettings
 from kgather._steps.gathering import gather
 from kgather.udfs.preferences import item_side
@@ -116,11 +117,6 @@ def _learn_private(
         rank=settings.rank,
         threads=threads,
     ).preferences
-
-
-def shown_digits(width: float) -> int:
-    """The decimals of a released rating on a scale of this width, as the macro `kg_digits` says."""
-    return 2 - int(np.floor(np.log10(width))) if 0 < width < np.inf else 2
 
 
 def _users(

@@ -14,6 +14,7 @@ from kgather import _stopping as stopping
 from kgather._errors import InputError
 from kgather._forms import forms
 from kgather._methods import registered
+from kgather._release.digits import shown_digits
 from kgather._release.rounded import rounded
 from kgather._sql_text import literal
 from kgather._version import __version__
@@ -48,7 +49,10 @@ join kgather__ratings as ratings using (group_id)
 # From the vectors, not from the view: looking up many pairs must not compute all cells.
 _RATING = """
 create macro kg_rating(p_group, p_item) as (
-  select least(greatest(groups.level + items.level + list_inner_product(groups.factor, items.factor), {low}), {high})
+  select least(greatest(
+    round(cast(groups.level + items.level + list_inner_product(groups.factor, items.factor) as double), {digits}),
+    ceil({low} * 10.0 ^ {digits}) / 10.0 ^ {digits}
+  ), floor({high} * 10.0 ^ {digits}) / 10.0 ^ {digits})
   from kgather__group_vectors as groups
   cross join kgather__item_vectors as items
   where groups.group_id = p_group and items.item_id = p_item
@@ -182,7 +186,8 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit, ke
     if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
         con.execute(_USER_RATINGS)
         rating = _RATING if "kgather__group_vectors" in tables else _LISTED_RATING
-        con.execute(rating.format(low=audit.scale["min"], high=audit.scale["max"]))
+        low, high = audit.scale["min"], audit.scale["max"]
+        con.execute(rating.format(low=low, high=high, digits=shown_digits(high - low)))
     con.execute("create table kgather__audit as from marts.kgather__audit")
     con.execute("create table kgather__metrics as from marts.kgather__metrics")
     con.execute("checkpoint release")
