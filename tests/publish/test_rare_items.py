@@ -311,6 +311,19 @@ def test_where_no_key_can_be_kept_it_is_said(tmp_path: Path, monkeypatch: pytest
         kept_key.kept_key(blocked / "noise.key", heard.append)
 
 
+def test_a_warehouse_keeps_its_key() -> None:
+    from kgather._steps.noise import noise_key
+
+    with duckdb.connect() as con:
+        first = noise_key(con, '"memory"."main"."kept"')
+        con.register("made", first)
+        con.execute("create table kept as from made")
+        again = noise_key(con, '"memory"."main"."kept"')
+        assert again.equals(first)
+        assert len(first["key"][0].as_py()) == 32
+        assert not noise_key(con, '"memory"."main"."other"').equals(first)
+
+
 @pytest.mark.slow
 def test_a_key_of_ones_own_gives_other_noise(publish_to, ratings: Path, tmp_path: Path) -> None:
     settings = PublishSettings(k=K, cells="low_rank")

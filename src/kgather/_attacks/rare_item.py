@@ -19,7 +19,7 @@ from kgather.udfs.attacking._known_ratings import order_users
 
 _WEIGHTS = (1.0, 3.0, 9.0)  # of the item's direction beside the likelihood of the ratings known
 _WAYS = ("direction", "extreme", "liked")
-_CELLS = 4e8  # targets x candidates at most
+_CELLS = 2e7  # targets x candidates at most
 
 
 def rare_item(
