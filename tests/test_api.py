@@ -142,7 +142,8 @@ def test_a_release_that_is_there(released: Published) -> None:
     release = kgather.Release(released.folder)
     assert release == kgather.Release(str(released.folder))  # type: ignore[arg-type]
     assert release.audit.checks == released.audit.checks
-    assert release.audit.counts == released.audit.counts
+    # What is in the folder is for everybody: numbers of rows are rounded there.
+    assert release.audit.counts == {**released.audit.counts, "read_rows": 5300, "staged_rows": 5300}
     assert release.ratings().column_names == ["group_id", "item_id", "rating"]
     assert release.table("kgather__groups").num_rows == release.audit.counts["groups"]
     with pytest.raises(kgather.InputError, match="has no 'intervals'"):

@@ -176,7 +176,7 @@ def _warnings(settings: PublishSettings) -> Iterator[str]:
     if settings.of_form.predicts and (settings.solver != "als" or settings.solver_options):
         yield (
             "what items tell of their raters was measured with the default options of als. Attack this release before "
-            "it is handed out: kgather attack --attacks existence,shadows."
+            "it is handed out, by the attacks existence and shadows."
         )
     if settings.item_noise == 0 and settings.item_epsilon is None and settings.of_form.needs_solver:
         yield "items have no noise (item_noise 0): who knows all other ratings of an item reads the last one off it."
