@@ -27,6 +27,7 @@ from kgather._republishing.sweep import (
     risks,
     sweep,
     with_front,
+    with_proven,
     with_recommended,
 )
 from kgather._settings.publication import PublishSettings
@@ -429,3 +430,36 @@ def test_real_releases(sample: Path, tmp_path: Path) -> None:
     for file in FILES:
         assert "user_id" not in (tmp_path / "out" / file).read_text(encoding="utf-8")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out"]
+
+
+def test_what_is_varied_is_tried_beside_the_release_without(made_up: Calls) -> None:
+    done = sweep(["x.csv"], ["bkg"], [5], LoadOptions(), vary=["outliers=0.95,0.9", "item_noise=6"], membership=False)
+    assert [row.varied for row in done.rows] == [None, "outliers=0.95", "outliers=0.9", "item_noise=6"]
+    assert [(each.outliers, each.item_noise) for each in made_up.settings] == [
+        (0.98, 2), (0.95, 2), (0.9, 2), (0.98, 6),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("made_up")
+@pytest.mark.parametrize("vary", ["outliers", "outliers=", "k=3,4", "nothing=1", "=1"])
+def test_what_cannot_be_varied_is_refused(vary: str) -> None:
+    with pytest.raises(InputError, match="--vary takes a var and its values"):
+        sweep(["x.csv"], ["bkg"], [5], LoadOptions(), vary=[vary])
+
+
+def test_the_smallest_epsilon_that_costs_next_to_nothing_is_recommended() -> None:
+    def row(varied: str | None, mae: float) -> SweepRow:
+        return SweepRow("bkg", 10, varied, mae=mae, covered=1.0, user_reidentification=0.01, loss_allowed=0.01)
+
+    rows = [
+        row(None, 0.72),
+        row("item_epsilon=10", 0.721),
+        row("item_epsilon=4", 0.7299),
+        row("item_epsilon=1", 0.7301),
+    ]
+    found = with_recommended(with_proven(rows))
+    assert [one.proven for one in found] == [False, False, True, False]
+    [best] = [one for one in found if one.recommended]
+    assert best.varied == "item_epsilon=4"
+    assert "bounded by proof" in str(best.why)
+    assert not any(one.proven for one in with_proven([row(None, 0.72), row("item_epsilon=4", 0.7301)]))

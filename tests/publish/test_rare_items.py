@@ -2,10 +2,12 @@
 
 import csv
 import json
+import math
 import os
 import random
 import stat
 from pathlib import Path
+from statistics import NormalDist
 
 import duckdb
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._publishing import kept_key
+from kgather._publishing.early import LOADED_ITEMS
 from kgather._publishing.publish import Published, publish
 from kgather._settings.publication import PublishSettings
 
@@ -268,6 +271,71 @@ def test_an_empty_catalogue_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "r.csv").write_text("user_id,item_id,rating\n1,1,3\n2,2,4\n")
     with duckdb.connect() as con, pytest.raises(InputError):
         load(con, [str(tmp_path / "r.csv")], LoadOptions(items=str(tmp_path / "items.txt")))
+
+
+# A proven item side --------------------------------------------------------------------------------------------------
+
+
+def proven(publish_to, ratings: Path, tmp_path: Path, **settings: object) -> Published:
+    listed = tmp_path / "all.txt"
+    listed.write_text("\n".join(map(str, [*range(10), *range(101, 115), *range(200, 210)])) + "\n")
+    asked = {"k": K, "cells": "low_rank", "scale": [1, 5, 1], "items": LOADED_ITEMS, "item_epsilon": 2.0, **settings}
+    return publish_to(ratings, load={"items": str(listed)}, **asked)
+
+
+def test_the_accounting_of_a_proven_item_side_adds_up(publish_to, ratings: Path, tmp_path: Path) -> None:
+    said = json.loads((proven(publish_to, ratings, tmp_path).folder / "audit.json").read_text())
+    found = said["item_privacy"]
+    rho = sum(charge["sensitivity"] ** 2 / (2 * charge["deviation"] ** 2) for charge in found["charges"])
+    assert rho == pytest.approx(found["rho"])
+    assert (found["epsilon"], found["delta"]) == (2.0, 1e-6)
+    # The Gaussian mechanism of that rho: delta at epsilon is what was promised, and no more.
+    mu = math.sqrt(2 * rho)
+    normal = NormalDist()
+    delta = normal.cdf(mu / 2 - 2.0 / mu) - math.exp(2.0) * normal.cdf(-mu / 2 - 2.0 / mu)
+    assert 0.99e-6 < delta <= 1e-6 * (1 + 1e-6)
+    assert found["epsilon_of_charges"] <= 2.0
+    assert len({charge["what"] for charge in found["charges"]}) == len(found["charges"])
+    checks = {check["check"]: check for check in said["checks"]}
+    assert checks["measurements of the items' vectors without a charge"]["passed"]
+    assert any("item_epsilon bounds what the items' vectors tell" in told for told in said["not_promised"])
+
+
+def test_a_proven_item_side_is_the_same_for_the_same_ratings_and_no_others(
+    publish_to, ratings: Path, tmp_path: Path
+) -> None:
+    once, again = (item_vectors(proven(publish_to, ratings, tmp_path, seed=seed)) for seed in (0, 4))
+    assert all(np.array_equal(once[item], again[item]) for item in once)
+    lines = ratings.read_text().splitlines()
+    # Two people exchange a rating: each item has the ratings it had, and the noise is another.
+    swapped = tmp_path / "swapped.csv"
+    user, item, rating = lines[1].split(",")
+    at = next(
+        place for place, line in enumerate(lines[2:], 2)
+        if line.split(",")[1] == item and line.split(",")[2] != rating
+    )  # fmt: skip
+    other, _, theirs = lines[at].split(",")
+    lines[1], lines[at] = f"{user},{item},{theirs}", f"{other},{item},{rating}"
+    swapped.write_text("\n".join(lines) + "\n")
+    moved = item_vectors(proven(publish_to, swapped, tmp_path))
+    assert sum(abs(moved[each][0] - once[each][0]) > 0.002 for each in once) > 25
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"items": None}, "item_epsilon needs items"),
+        ({"scale": None}, "item_epsilon needs scale"),
+        ({"homogenize": "padded", "cells": "all"}, "goes with homogenize predicted"),
+        ({"cells": "top 5"}, "goes with cells all, best N or low_rank"),
+        ({"min_raters": 3}, "has a way to learn of its own"),
+        ({"solver_options": {"regularization": 1.0}}, "has a way to learn of its own"),
+    ],
+)
+def test_what_would_break_the_proof_is_refused(settings: dict, told: str) -> None:
+    asked = {"k": K, "scale": [1, 5], "items": "all", "item_epsilon": 1.0, **settings}
+    with pytest.raises(InputError, match=told):
+        PublishSettings.from_options(asked, [])
 
 
 # The key ------------------------------------------------------------------------------------------------------------
