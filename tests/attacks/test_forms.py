@@ -52,7 +52,7 @@ def test_every_form_can_be_attacked(made: Made, form: str) -> None:
     published = made(form)
     evidence = open_evidence(published.folder, [str(published.work_database)])
     report = run(evidence, known=(2, 4), targets=100)
-    assert {result.attack for result in report.results} == {
+    assert {result.attack for result in report.results} - {"rare_item"} == {
         "structure",
         "label",
         "scoring",
@@ -60,6 +60,7 @@ def test_every_form_can_be_attacked(made: Made, form: str) -> None:
         "homogeneity",
         "posterior",
         "items",
+        "columns",
         "folded",
         "own_model",
         "linkage",
