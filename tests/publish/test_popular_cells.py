@@ -86,7 +86,8 @@ def test_the_release_says_what_was_done(popular: Published) -> None:
     """) == [(0,)]  # fmt: skip
     assert _query(popular, """
         select max(abs(ratings.rating - least(greatest(
-          groups.level + items.level + list_inner_product(groups.factor, items.factor), scale_min), scale_max))) < 0.00501
+          groups.level + items.level + list_inner_product(groups.factor, items.factor), scale_min), scale_max)))
+          < 0.00501
         from release.kgather__ratings as ratings
         join int_kgather__group_vectors as groups using (group_id)
         join int_kgather__item_factors as items using (item_id)
