@@ -162,7 +162,7 @@ checks as (
       from {{ ref("int_kgather__factors") }} as shown
       join {{ ref("int_kgather__factors") }} as learnt on shown.code = learnt.code
       where shown.side = 'shown' and learnt.side = 'item'
-        and (shown.level = learnt.level or list_has_any(shown.factor, learnt.factor))
+        and shown.level = learnt.level and shown.factor = learnt.factor
         -- Where all ratings are the same there is nothing to hide.
         and (select min(rating) < max(rating) from {{ ref("stg_kgather__ratings") }})
     )
