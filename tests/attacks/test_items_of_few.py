@@ -8,7 +8,7 @@ import pytest
 
 from kgather._attacks import farthest
 from kgather._attacks.attacked import Attacked
-from kgather._attacks.changes import auc, changes
+from kgather._attacks.changes import changes
 from kgather._attacks.columns import columns
 from kgather._attacks.intersection import Second
 from kgather._attacks.posterior import Posterior
@@ -193,12 +193,6 @@ def test_two_equal_releases_have_no_changes() -> None:
     ids = pa.array(range(USERS))
     found = changes(whole, Second.of(whole, whole, ids, ids)).details
     assert found == {"changed": 0.0}
-
-
-def test_the_area_under_the_curve_by_hand() -> None:
-    assert auc(np.array([1.0, 2.0, 2.0, 3.0]), np.array([False, False, True, True])) == pytest.approx(3.5 / 4)
-    assert auc(np.ones(4), np.array([False, True, True, False])) == 0.5
-    assert auc(np.ones(2), np.ones(2, dtype=bool)) is None
 
 
 def test_ranks_say_how_far_groups_are_from_the_mean() -> None:

@@ -146,6 +146,12 @@ def test_numbers_that_say_the_same_count_once() -> None:
     assert auc(scores[tested], scores[~tested]) == pytest.approx(normal_auc(np.sqrt(2)), abs=0.02)
 
 
+def test_the_area_under_the_curve_by_hand() -> None:
+    assert auc(np.array([2.0, 3.0]), np.array([1.0, 2.0])) == pytest.approx(3.5 / 4)
+    assert auc(np.ones(2), np.ones(2)) == 0.5
+    assert np.isnan(auc(np.ones(2), np.empty(0)))
+
+
 def test_curve_by_hand() -> None:
     curve = Curve.of(np.array([3.0, 2.0, 1.0]), np.array([2.0, 0.0, 0.0, 0.0]))
     assert curve.auc == pytest.approx((4 + 3.5 + 3) / 12)

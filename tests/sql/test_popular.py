@@ -3,11 +3,11 @@
 import math
 from collections import Counter
 
-from duck import insert
 import duckdb
 import numpy as np
 import pytest
 from dbt_macros import create_macros
+from duck import insert
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

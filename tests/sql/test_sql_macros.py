@@ -6,9 +6,9 @@ from random import Random
 from statistics import mean
 from typing import Any
 
-from duck import insert
 import duckdb
 import pytest
+from duck import insert
 
 import kgather
 

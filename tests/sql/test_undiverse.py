@@ -1,10 +1,10 @@
 """The audit's own measure of diversity, in SQL, against the kernel that merges groups."""
 
-from duck import insert
 import duckdb
 import numpy as np
 import pytest
 from dbt_macros import load_macros
+from duck import insert
 
 from kgather.udfs.diversity.sensitive_diversity import least_diversity
 

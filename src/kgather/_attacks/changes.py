@@ -11,6 +11,7 @@ from kgather._attacks.attacked import Attacked
 from kgather._attacks.intersection import Second
 from kgather._attacks.profiles import means_of
 from kgather._attacks.results import AttackResult
+from kgather._attacks.roc import auc
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 
@@ -31,40 +32,24 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
     moved = means_of(second.attacked.evidence.shown)[theirs] - means_of(first.evidence.shown)[shared]
     moved = moved - np.median(moved) if len(moved) else moved
     differs, net = _differences(first.evidence.original, second, shared, theirs)
-    by_raters = np.abs(moved) * (first.raters[shared] + 1.0)
+    raters = first.raters[shared].astype(np.float64)
     details = {"changed": float(differs.mean()) if len(differs) else 0.0}
-    found = [auc(scores, differs) for scores in (np.abs(moved), by_raters)]
-    told = [each for each in found if each is not None]
-    if told:
-        details["changed_auc"] = max(told)
-        details["changed_by_raters"] = auc(first.raters[shared].astype(np.float64), differs) or 0.5
-    up = differs & (net != 0)
-    sign = auc(moved[up], net[up] > 0)
-    if sign is not None:
-        details["sign_auc"] = sign
+    if differs.any() and not differs.all():
+        found = (np.abs(moved), np.abs(moved) * (raters + 1.0))
+        details["changed_auc"] = max(auc(scores[differs], scores[~differs]) for scores in found)
+        details["changed_by_raters"] = auc(raters[differs], raters[~differs])
+    rose, fell = differs & (net > 0), differs & (net < 0)
+    if rose.any() and fell.any():
+        details["sign_auc"] = auc(moved[rose], moved[fell])
     return AttackResult(
         attack="changes",
         knowledge="two releases",
         targets=len(shared),
-        user=None,
-        group=None,
-        matched=None,
-        wrong_among_matched=None,
         chance_user=first.chance_user,
         chance_group=first.chance_group,
         seed=seed,
         details=details,
     )
-
-
-def auc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float | None:
-    """How often a positive has a larger score than a negative, equal ones half; None where one kind is missing."""
-    n, m = int(positive.sum()), int((~positive).sum())
-    if not n or not m:
-        return None
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    return float((ranks[place.reshape(-1)][positive].sum() - n * (n + 1) / 2) / (n * m))
 
 
 def _differences(

@@ -21,8 +21,8 @@ from kgather._attacks.results import AttackResult
 from kgather._attacks.roc import auc, normal_auc
 from kgather._attacks.shadows import Shadowed
 from kgather._errors import InputError
-from kgather._evaluation.in_memory import learn_as
 from kgather._release.digits import shown_digits
+from kgather._steps.learning import learn_apart_as
 from kgather.udfs.preferences.item_side import RARE_NOISE, ItemSide
 from kgather.udfs.ratings._held_out import part_of, rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
@@ -128,10 +128,6 @@ def existence(attacked: Attacked, *, pairs: int = PAIRS, seed: int = 0, threads:
         attack="existence",
         knowledge="all other ratings",
         targets=sum(len(found.aucs) for found in tested.existing.values()),
-        user=None,
-        group=None,
-        matched=None,
-        wrong_among_matched=None,
         chance_user=attacked.chance_user,
         chance_group=attacked.chance_group,
         seed=seed,
@@ -157,7 +153,7 @@ def tell(shadowed: Shadowed, threads: int | None = None, pairs: int = PAIRS) -> 
     workers = threads or os.cpu_count() or 1
 
     def learnt(ratings: RatingMatrix) -> ItemSide:
-        return learn_as(ratings, settings, scale=shadowed.scale, threads=workers)[1]
+        return learn_apart_as(ratings, settings, scale=shadowed.scale, threads=workers)[1]
 
     noise = _Noise.of(shadowed)
     generator = shadowed.generator("noise")

@@ -83,7 +83,6 @@ def intersection(
         user=Rate.of(right / np.maximum(common[known.users], 1), known.people),
         group=Rate.of(right, known.people),
         matched=matched,
-        wrong_among_matched=None,
         chance_user=1 / people,
         chance_group=first.chance_group * second.attacked.chance_group,
         seed=seed,

@@ -143,8 +143,6 @@ def _result(
         targets=targets,
         user=Rate.of(user, targets),
         group=Rate.of(group, targets),
-        matched=None,
-        wrong_among_matched=None,
         chance_user=attacked.chance_user,
         chance_group=attacked.chance_group,
         seed=seed,

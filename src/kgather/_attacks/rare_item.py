@@ -80,8 +80,6 @@ def _of_count(
         targets=people,
         user=Rate.of(hits / sizes, people),
         group=Rate.of(hits, people),
-        matched=None,
-        wrong_among_matched=None,
         chance_user=attacked.chance_user,
         chance_group=attacked.chance_group,
         seed=seed,

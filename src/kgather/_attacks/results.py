@@ -34,7 +34,7 @@ class Rate:
         return cls(value, min(max(middle - half, 0.0), value), max(min(middle + half, 1.0), value))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttackResult:
     """What one attack with one amount of knowledge finds.
 
@@ -48,10 +48,10 @@ class AttackResult:
     attack: str
     knowledge: str
     targets: int
-    user: Rate | None
-    group: Rate | None
-    matched: Rate | None
-    wrong_among_matched: Rate | None
+    user: Rate | None = None
+    group: Rate | None = None
+    matched: Rate | None = None
+    wrong_among_matched: Rate | None = None
     chance_user: float
     chance_group: float
     seed: int

@@ -92,8 +92,6 @@ def row_order(
                 targets=n,
                 user=Rate.of(user, n),
                 group=Rate.of(same, n),
-                matched=None,
-                wrong_among_matched=None,
                 chance_user=attacked.chance_user,
                 chance_group=chance_group,
                 seed=seed,

@@ -16,12 +16,11 @@ from kgather._methods import Users
 from kgather._release.digits import shown_digits
 from kgather._settings.publication import PublishSettings
 from kgather._steps.gathering import gather
-from kgather.udfs.preferences import item_side
+from kgather._steps.learning import learn_apart_as, learn_private_as
 from kgather.udfs.preferences.item_noise import ItemNoise
 from kgather.udfs.preferences.item_side import ItemSide
 from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.preferences.outliers import draw_groups_in
-from kgather.udfs.preferences.private_items import learn_private
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 
@@ -56,9 +55,9 @@ def make(
         raise InputError(msg)
     workers = threads or os.cpu_count() or 1
     if settings.item_epsilon is None:
-        learnt, side = learn_as(ratings, settings, scale=scale, threads=workers)
+        learnt, side = learn_apart_as(ratings, settings, scale=scale, threads=workers)
     else:
-        learnt = _learn_private(ratings, settings, scale, secret, workers)
+        learnt = learn_private_as(ratings, settings, scale=scale, noise_seed=secret, threads=workers).preferences
         side = ItemSide.proven(learnt, ratings)
     groups = gather(_users(ratings, settings, learnt, scale, workers), method, settings.options).groups
     noise = ItemNoise(secret, side.raters > 0, settings.learnt)
@@ -80,43 +79,6 @@ def make(
         scale,
     )
     return Made(shown, groups, learnt, side)
-
-
-def learn_as(
-    ratings: RatingMatrix, settings: PublishSettings, *, scale: tuple[float, float], threads: int
-) -> tuple[Preferences, ItemSide]:
-    """What the pipeline learns with these settings before it gathers anybody: see `item_side.learn_apart`.
-
-    Raises InputError where the item side is proven: there it has no vectors before noise.
-    """
-    if settings.item_epsilon is not None:
-        msg = "the items' vectors of this release have a proven bound (item_epsilon), and none without noise."
-        raise InputError(msg)
-    return item_side.learn_apart(
-        ratings,
-        min_raters=settings.least_raters,
-        solver=settings.solver,
-        rank=settings.rank,
-        seed=settings.seed,
-        threads=threads,
-        scale=scale if scale[0] < scale[1] else None,
-        **settings.solver_options,
-    )
-
-
-def _learn_private(
-    ratings: RatingMatrix, settings: PublishSettings, scale: tuple[float, float], secret: bytes, threads: int
-) -> Preferences:
-    assert settings.item_epsilon is not None
-    return learn_private(
-        ratings,
-        scale=scale,
-        epsilon=settings.item_epsilon,
-        delta=settings.item_delta,
-        noise_seed=secret,
-        rank=settings.rank,
-        threads=threads,
-    ).preferences
 
 
 def _users(

@@ -12,7 +12,7 @@ from typing import Any
 _DIGITS = 2
 _LEAST_STEP = 10  # of numbers of rows: small ones are somebody's
 _ROWS = ("read_rows", "staged_rows", "rejected_rows")
-_AS_THEY_ARE = frozenset({"seed", "known", "chance_user", "chance_group", "shadows", "targets_asked"})
+_AS_THEY_ARE = frozenset({"seed", "known", "chance_user", "chance_group", "shadows"})
 
 
 def rounded(said: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
@@ -45,9 +45,8 @@ def rows(n: int) -> int:
 def _read(read: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
     found = dict(read)
     found["files"] = [_file(file, key) for file in read.get("files", [])]
-    for name in ("repeats",):
-        if isinstance(found.get(name), int):
-            found[name] = rows(found[name])
+    if isinstance(found.get("repeats"), int):
+        found["repeats"] = rows(found["repeats"])
     for name in ("set_aside", "merged"):
         if isinstance(found.get(name), Mapping):
             found[name] = {why: rows(n) for why, n in found[name].items()}

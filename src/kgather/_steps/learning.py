@@ -10,15 +10,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kgather._errors import PromiseError
+from kgather._errors import InputError, PromiseError
 from kgather._progress import reporter
 from kgather._settings.project import ProjectSettings, read
+from kgather._settings.publication import PublishSettings
 from kgather._steps import compiling
 from kgather._steps.noise import noise_of, private_seed
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.preferences import item_side, model, private_items
 from kgather.udfs.preferences._accounting import Charge, epsilon_of
-from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.item_side import ItemSide
+from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.preferences.private_items import PrivateModel
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 compiling.tell()
@@ -57,17 +60,8 @@ def learn_preferences(
 
     if asked.item_epsilon is not None:
         return _private(ratings(), (low, high), private_seed(noise_key, users), asked)
-    learnt, side = item_side.learn_apart(
-        ratings(),
-        min_raters=asked.least_raters,
-        solver=asked.solver,
-        rank=asked.rank,
-        seed=asked.seed,
-        threads=asked.threads or os.cpu_count() or 1,
-        # Ratings that are all the same span no scale.
-        scale=(low, high) if low < high else None,
-        progress=reporter("preferences"),
-        **asked.solver_options,
+    learnt, side = learn_apart_as(
+        ratings(), asked, scale=(low, high), threads=_threads(asked), progress=reporter("preferences")
     )
     noise = noise_of(noise_key, users, items, asked)
     level, factors = side.with_noise(noise, asked.item_noise)
@@ -78,23 +72,75 @@ def learn_preferences(
     return _table(learnt, shown, kept)
 
 
-def _private(matrix: RatingMatrix, scale: tuple[float, float], seed: bytes, asked: ProjectSettings) -> pa.Table:
-    """The model with a private item side, which is shown as it is, and what it cost."""
+def learn_apart_as(
+    ratings: RatingMatrix,
+    asked: PublishSettings,
+    *,
+    scale: tuple[float, float],
+    threads: int,
+    progress: Progress | None = None,
+) -> tuple[Preferences, ItemSide]:
+    """Learn with the solver and the options that are asked for; see `item_side.learn_apart`.
+
+    Raises InputError where the item side is proven: there it has no vectors before noise.
+    """
+    if asked.item_epsilon is not None:
+        msg = "the items' vectors of this release have a proven bound (item_epsilon), and none without noise."
+        raise InputError(msg)
+    return item_side.learn_apart(
+        ratings,
+        min_raters=asked.least_raters,
+        solver=asked.solver,
+        rank=asked.rank,
+        seed=asked.seed,
+        threads=threads,
+        # Ratings that are all the same span no scale.
+        scale=scale if scale[0] < scale[1] else None,
+        progress=progress,
+        **asked.solver_options,
+    )
+
+
+def learn_private_as(
+    ratings: RatingMatrix,
+    asked: PublishSettings,
+    *,
+    scale: tuple[float, float],
+    noise_seed: bytes,
+    threads: int,
+    progress: Progress | None = None,
+) -> PrivateModel:
+    """Learn with the bound that is asked for; see `private_items.learn_private`.
+
+    Raises PromiseError where the measurements together cost more.
+    """
     assert asked.item_epsilon is not None
     learnt = private_items.learn_private(
-        matrix,
+        ratings,
         scale=scale,
         epsilon=asked.item_epsilon,
         delta=asked.item_delta,
-        noise_seed=seed,
+        noise_seed=noise_seed,
         rank=asked.rank,
-        threads=asked.threads or os.cpu_count() or 1,
-        progress=reporter("preferences"),
+        threads=threads,
+        progress=progress,
     )
     spent = epsilon_of(learnt.rho, asked.item_delta)
     if spent > asked.item_epsilon:
         msg = f"the items' vectors cost an epsilon of {spent:g}, more than item_epsilon {asked.item_epsilon:g}."
         raise PromiseError(msg)
+    return learnt
+
+
+def _threads(asked: PublishSettings) -> int:
+    return asked.threads or os.cpu_count() or 1
+
+
+def _private(matrix: RatingMatrix, scale: tuple[float, float], seed: bytes, asked: ProjectSettings) -> pa.Table:
+    """The model with a private item side, which is shown as it is, and what it cost."""
+    learnt = learn_private_as(
+        matrix, asked, scale=scale, noise_seed=seed, threads=_threads(asked), progress=reporter("preferences")
+    )
     everything = np.ones(matrix.n_items, dtype=bool)
     return _table(learnt.preferences, learnt.preferences, everything, learnt.charges)
 

@@ -31,9 +31,9 @@ def predict_without(
     level and factors of groups; weights float64[g]: logarithms of their shares of the users. middle float64[r + 1]: the
     users' mean place. stiffness float64[r + 1, r + 1]: `variance` times the inverse covariance of places.
 
-    out[w, 0]: the mean of what groups show, each as likely as the other ratings make it (normal with `variance`). out[w,
-    1]: the person folded into the item vectors by the other ratings: ridge regression, whose leave-one-out residuals
-    are residuals / (1 - leverage). Clipped to low..high. O(n g r + n r^2 + w g) for n ratings of a person.
+    out[w, 0]: the mean of what groups show, each as likely as the other ratings make it (normal with `variance`).
+    out[w, 1]: the person folded into the item vectors by the other ratings: ridge regression, whose leave-one-out
+    residuals are residuals / (1 - leverage). Clipped to low..high. O(n g r + n r^2 + w g) for n ratings of a person.
     """
     groups, d = places.shape
     row = np.ones(d)

@@ -189,7 +189,8 @@ def check_reachable(
                 told += f" with c = {c:g}; choose a smaller l or a larger c"
             elif largest <= 1 and kind != "deviation":
                 told += "; leave the attribute out"
-            raise InputError(f"{told}.")
+            told += "."
+            raise InputError(told)
     return least
 
 
@@ -511,8 +512,8 @@ def _tree(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """A k-d tree of the centroids of `partners`: each node is halved along its widest side.
 
-    scipy's cKDTree is up to 1.5 times as fast on usual data, but quadratic on equal centroids, which it puts in one leaf
-    (benchmarks/trees.py), and all of them would be given the same neighbours.
+    scipy's cKDTree is up to 1.5 times as fast on usual data, but quadratic on equal centroids, which it puts in one
+    leaf (benchmarks/trees.py), and all of them would be given the same neighbours.
 
     sorted_groups int64[g, d]: all groups in the order of each coordinate; rank int64[g, d]: their places there.
     Returns the partners in the order of the leaves; the place of each group in it; nodes int64[., 3]: first, end,

@@ -2,16 +2,16 @@
 
 All measurements here add Gaussian noise to a sum over users. One with L2 sensitivity s and noise of standard deviation
 sigma costs rho = s^2 / (2 sigma^2) of zero-concentrated differential privacy (Bun and Steinke 2016), the same as
-mu-Gaussian differential privacy with mu^2 = 2 rho (Dong, Roth and Su 2022). Both add up: the sum of all rho of adaptive
-measurements is the rho of them together. Which measurements are made may be chosen from the outcome of the first, if for
-each outcome those that follow cost the same together. From rho to (epsilon, delta) there are two ways, which hold in both directions
-of add-or-remove:
+mu-Gaussian differential privacy with mu^2 = 2 rho (Dong, Roth and Su 2022). Both add up: the sum of all rho of
+adaptive measurements is the rho of them together. Which measurements are made may be chosen from the outcome of the
+first, if for each outcome those that follow cost the same together. From rho to (epsilon, delta) there are two ways,
+which hold in both directions of add-or-remove:
 
 - `epsilon_of`, `delta_of`, `rho_of`: the curve of Gaussian mechanisms, exact for one and true of any number of them,
   delta = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu) (Balle and Wang 2018, Theorem 8; Dong, Roth
   and Su, Corollary 2.13 and Theorem 3.2). It needs all charges to be Gaussian, as they are here.
-- `zcdp_epsilon_of`: true of any rho-zCDP, so also where other mechanisms are added to these (Canonne, Kamath and Steinke
-  2020, Proposition 12 with the best alpha). It is larger.
+- `zcdp_epsilon_of`: true of any rho-zCDP, so also where other mechanisms are added to these (Canonne, Kamath and
+  Steinke 2020, Proposition 12 with the best alpha). It is larger.
 """
 
 import hashlib

@@ -4,11 +4,11 @@ The bound is made here, not assumed: the vector v of a user is computed from the
 that are public or released, its length is computed, and min(cap, 1 / |v|) v is added. It depends on no other user, so
 with or without one user the sum differs by that user's vector alone.
 
-Sums are exact, in whole numbers. A term is multiplied by 2^30 and cut off towards zero, which makes no component larger,
-and int64 adds without rounding: the difference that a user makes is that user's vector, not that and the rounding of
-all others, and the result is the same for any number of threads. Only the length of the one vector is rounded: it is
-a sum of at most 2^32 squares in double precision, relative error below 2^32 * 2^-53 < 1e-6, and `SENSITIVITY`
-covers that. No sum overflows below 2^31 users.
+Sums are exact, in whole numbers. A term is multiplied by 2^30 and cut off towards zero, which makes no component
+larger, and int64 adds without rounding: the difference that a user makes is that user's vector, not that and the
+rounding of all others, and the result is the same for any number of threads. Only the length of the one vector is
+rounded: it is a sum of at most 2^32 squares in double precision, relative error below 2^32 * 2^-53 < 1e-6, and
+`SENSITIVITY` covers that. No sum overflows below 2^31 users.
 """
 
 import math
@@ -137,8 +137,8 @@ def add_moments(
     predicts of it, at most `reach` off zero. A user's vector v has, for each item i that was rated,
     gains[i] (balance x x', e x), of x x' the lower triangle. |v|^2 = sum over these items of
     gains[i]^2 (balance^2 |x x'|^2 + e^2 |x|^2), and min(cap, 1 / |v|) v is added to
-    out int64[m * (c (c + 1) / 2 + c)], c = len(used_tag). gains float64[m] >= 0. A vector that is not finite adds nothing.
-    O(ratings r^2 + users r^3).
+    out int64[m * (c (c + 1) / 2 + c)], c = len(used_tag). gains float64[m] >= 0.
+    A vector that is not finite adds nothing. O(ratings r^2 + users r^3).
     """
     columns, used = len(tag), len(used_tag)
     width = (columns + LANES - 1) // LANES * LANES
@@ -258,7 +258,8 @@ def add_gaps(
     """Ratings by how far they lie above what is predicted, within low..high, from -spread to spread in len(out) bins.
 
     A user's vector is the histogram of the user's ratings; it is divided by its length or by `least`, if that is more.
-    The users' levels float32[n] and factors float32[n, r] are kept, too; those of users without ratings stay as they are.
+    The users' levels float32[n] and factors float32[n, r] are kept, too; those of users without ratings stay as they
+    are.
     """
     columns = len(tag)
     width = (columns + LANES - 1) // LANES * LANES

@@ -11,10 +11,8 @@ the item's level by more than a set amount. The defaults are chosen for what a r
 the best fit: docs/why-predicted.md.
 """
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numba import njit

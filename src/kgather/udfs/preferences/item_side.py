@@ -1,13 +1,15 @@
 """The items' half of a model, made fit to be seen: nobody is alone in an item's vector.
 
 Whoever is the only rater of an item is its vector. So items with fewer than `min_raters` ratings take no part in
-learning and share one vector. Between that number and twice as many (ten more at least), an item moves linearly from the shared vector to
-its own, so that no single rating brings a vector of its own into being; as it moves, its ratings count less and less for
-the shared level. And all vectors have noise, measured in reaches: a reach is what one rating can move. Without the
-noise, somebody who knows all other raters of an item reads the sign of the last one's rating from its vector.
+learning and share one vector. Between that number and twice as many (ten more at least), an item moves linearly from
+the shared vector to its own, so that no single rating brings a vector of its own into being; as it moves, its ratings
+count less and less for the shared level. And all vectors have noise, measured in reaches: a reach is what one rating
+can move. Without the noise, somebody who knows all other raters of an item reads the sign of the last one's rating
+from its vector.
 
-How far a rating reaches in a level falls with the raters. In factors it does so only from where the ratings outweigh the
-solver's penalty: the factors of an item that hundreds rated still move by one rating as much as those of a rare one.
+How far a rating reaches in a level falls with the raters. In factors it does so only from where the ratings outweigh
+the solver's penalty: the factors of an item that hundreds rated still move by one rating as much as those of a rare
+one.
 """
 
 import inspect
@@ -20,7 +22,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kgather._errors import InputError
 from kgather.udfs._shared.options import real, whole
 from kgather.udfs.preferences.item_noise import ItemNoise
 from kgather.udfs.preferences.learning import RANK, learn
@@ -34,7 +35,7 @@ RARE_REACH = 0.064
 """
 
 LEAST_RAMP = 10
-"""An item becomes its own over so many raters at least: with fewer, each step would tell that there is one rater more."""
+"""An item becomes its own over so many raters at least: fewer steps would each tell that there is one rater more."""
 
 FAR = 1.8
 """How far from its mean a rating is taken to be, in standard deviations, when it is said how far it reaches."""
@@ -118,9 +119,9 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     """Learn from the items that at least `min_raters` users rated; the others share one vector.
 
     options: those of `learning.learn`. The shared vector has no factors. Its level is the median of what all ratings of
-    such items lie above their users' levels, those of items on their way to a vector of their own for the rest. With few
-    people behind these ratings it is drawn to the level of an item of which nothing is known: wholly up to `min_raters`
-    people, not at all from ten times as many.
+    such items lie above their users' levels, those of items on their way to a vector of their own for the rest. With
+    few people behind these ratings it is drawn to the level of an item of which nothing is known: wholly up to
+    `min_raters` people, not at all from ten times as many.
 
     Returns the model, whose items have the vectors before noise, and its items' half in full precision. O(nnz) beside
     the learning. Raises InputError as `learn` does.
@@ -133,7 +134,9 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     if (raters[own < 1.0] > 0).any():
         rare = matrix.with_items(own < 1.0)
         people = int(np.count_nonzero(np.diff(rare.indptr)))
-        level += float(np.clip((people - least) / (_MANY * least), 0.0, 1.0)) * (_median_above(rare, learnt.user_level, 1.0 - own) - level)
+        level += float(np.clip((people - least) / (_MANY * least), 0.0, 1.0)) * (
+            _median_above(rare, learnt.user_level, 1.0 - own) - level
+        )
     reach = unit * _reach(raters, own, least)
     side = ItemSide(
         level=level + own * (learnt.item_level - level),
@@ -185,7 +188,9 @@ def _factor_reach(
     counted = np.maximum(raters, 1)
     penalty = np.zeros(len(raters))
     if isinstance(chosen, AlsOptions):
-        penalty = chosen.regularization * unit * counted**chosen.count_power * (1.0 + chosen.rare_regularization / counted)
+        penalty = (
+            chosen.regularization * unit * counted**chosen.count_power * (1.0 + chosen.rare_regularization / counted)
+        )
     pull = own * FAR * unit * math.sqrt(square) / np.maximum(penalty + counted * square, 1e-12)
     return np.maximum(reach / math.sqrt(max(unit, 1e-12) * learnt.rank), pull)
 
@@ -197,7 +202,7 @@ def _options_of_solver(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _share(raters: NDArray[np.int64], least: int) -> NDArray[np.float64]:
-    """How much is an item's own, 0..1: nothing up to `least` raters, all from twice as many, or from LEAST_RAMP more."""
+    """How much is an item's own, 0..1: nothing up to `least` raters, all from twice as many or LEAST_RAMP more."""
     return np.clip((raters - least) / max(least, LEAST_RAMP), 0.0, 1.0)
 
 

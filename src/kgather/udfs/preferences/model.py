@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._errors import InputError
-from kgather.udfs.preferences._accounting import Charge
 from kgather.udfs._shared.arrow_columns import codes, lists, numbers, texts, vectors
+from kgather.udfs.preferences._accounting import Charge
 
 Progress = Callable[[int, int], None]
 

@@ -16,9 +16,7 @@ def draw_groups_in(
     How far a group is is measured in what is predicted, as that is what a release shows. share, smooth: as in
     `drawn_in`. Returns float64[g] and float64[g, r].
     """
-    groups = Preferences(
-        level.astype(np.float32), factors.astype(np.float32), learnt.item_level, learnt.item_factors
-    )
+    groups = Preferences(level.astype(np.float32), factors.astype(np.float32), learnt.item_level, learnt.item_factors)
     left, _ = drawn_in(comparison_vectors(learnt), comparison_vectors(groups), share=share, smooth=smooth)
     middle = learnt.user_level.mean(dtype=np.float64), learnt.user_factors.mean(axis=0, dtype=np.float64)
     return middle[0] + left * (level - middle[0]), middle[1] + left[:, None] * (factors - middle[1])

@@ -407,9 +407,7 @@ def _sort_rows(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDAr
 
 
 @njit(nogil=True, cache=True)
-def _count_kept(
-    indptr: NDArray[np.int64], items: NDArray[np.int32], kept: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _count_kept(indptr: NDArray[np.int64], items: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
     out = np.zeros_like(indptr)
     for u in range(len(indptr) - 1):
         out[u + 1] = out[u]

@@ -198,9 +198,7 @@ def _level(code: NDArray[np.integer], levels: NDArray[np.int32], groups: int) ->
     return level
 
 
-def _centroids(
-    rows: NDArray[np.floating], code: NDArray[np.integer], size: NDArray[np.integer]
-) -> NDArray[np.float64]:
+def _centroids(rows: NDArray[np.floating], code: NDArray[np.integer], size: NDArray[np.integer]) -> NDArray[np.float64]:
     """The centroid of every group, float64[g, d]; members are added up in their order."""
     centre = np.empty((len(size), rows.shape[1]))
     for a in range(rows.shape[1]):

@@ -4,10 +4,8 @@
 {% if not ratings -%}
 {% do kgather.check_vars() if execute -%}  {#- not while dbt parses: it says at once all that is missing -#}
 {% set input = this -%}
-{% elif "." in ratings -%}
-{% set input = ref(*ratings.split(".")) -%}  {#- package.model -#}
 {% else -%}
-{% set input = ref(project_name, ratings) -%}
+{% set input = kgather.input_of(ratings) -%}
 {% endif -%}
 {% set column = kgather.rating_columns(input) if execute else {} %}
 {% set scale = kgather.setting("scale") %}

@@ -6,13 +6,7 @@
 select cast(null as {{ kgather.setting("item_id_type") }}) as item_id
 where false
 {%- else -%}
-{% if "." in items -%}
-{% set input = ref(*items.split(".")) -%}  {#- package.model -#}
-{% elif items == "kgather_loaded_items" -%}
-{% set input = ref("kgather_loaded_items") -%}
-{% else -%}
-{% set input = ref(project_name, items) -%}
-{% endif -%}
+{% set input = kgather.input_of(items) -%}
 {% set column = kgather.catalogue_column(input) if execute else "item_id" -%}
 select distinct cast({{ column }} as {{ kgather.setting("item_id_type") }}) as item_id
 from {{ input }}

@@ -6,13 +6,7 @@ select user_id
 from {{ ref("stg_kgather__ratings") }}
 where false
 {%- else -%}
-{% if "." in attributes -%}
-{% set input = ref(*attributes.split(".")) -%}  {#- package.model -#}
-{% elif attributes == "kgather_loaded_attributes" -%}
-{% set input = ref("kgather_loaded_attributes") -%}
-{% else -%}
-{% set input = ref(project_name, attributes) -%}
-{% endif -%}
+{% set input = kgather.input_of(attributes) -%}
 {% set column = kgather.attribute_columns(input) if execute else {"user": "user_id", "others": []} -%}
 select {{ ([column.user ~ " as user_id"] + column.others) | join(", ") }}
 from {{ input }}

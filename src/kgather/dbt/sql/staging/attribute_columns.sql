@@ -7,7 +7,7 @@ Returns {user, others}: quoted names.
   {% for column in adapter.get_columns_in_relation(relation) %}
     {% do names.update({column.name | lower: column.name}) %}
   {% endfor %}
-  {% set usual = ['user_id', 'userid', 'user', 'uid', 'customer_id', 'customerid', 'member_id', 'reviewer_id', 'id'] %}
+  {% set usual = kgather.usual_names('user') + ['id'] %}
   {% set hits = usual | select('in', names) | list %}
   {% if not hits %}
     {% do exceptions.raise_compiler_error(

@@ -1,11 +1,13 @@
-{#- The quoted column of item ids in the relation of the catalogue: by its usual names or the var item_column, or the only one. -#}
+{#-
+The quoted column of item ids in the relation of the catalogue: by the var item_column or its usual names, or the only
+one.
+-#}
 {% macro catalogue_column(relation) %}
   {% set names = {} %}
   {% for column in adapter.get_columns_in_relation(relation) %}
     {% do names.update({column.name | lower: column.name}) %}
   {% endfor %}
-  {% set usual = [(kgather.setting('item_column') or 'item_id') | lower, 'item_id', 'itemid', 'item', 'movie_id', 'movieid',
-    'movie', 'product_id', 'productid', 'book_id', 'isbn', 'id'] %}
+  {% set usual = [(kgather.setting('item_column') or 'item_id') | lower] + kgather.usual_names('item') + ['id'] %}
   {% set hits = usual | select('in', names) | list %}
   {% if not hits and names | length == 1 %}{% set hits = names.keys() | list %}{% endif %}
   {% if not hits %}

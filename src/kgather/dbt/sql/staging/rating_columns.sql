@@ -7,12 +7,10 @@ Returns {user, item, rating, time, source, line, raw, problem}: the quoted colum
   {% for column in adapter.get_columns_in_relation(relation) %}
     {% do columns.update({column.name | lower: column.name}) %}
   {% endfor %}
-  {% set usual = {
-    'user': ['user_id', 'userid', 'user', 'uid', 'customer_id', 'customerid', 'member_id', 'reviewer_id'],
-    'item': ['item_id', 'itemid', 'item', 'movie_id', 'movieid', 'movie', 'product_id', 'productid', 'book_id', 'isbn'],
-    'rating': ['rating', 'score', 'stars', 'rate', 'value'],
-    'time': ['rated_at', 'timestamp', 'time', 'date', 'created_at'],
-  } %}
+  {% set usual = {} %}
+  {% for role in ['user', 'item', 'rating', 'time'] %}
+    {% do usual.update({role: kgather.usual_names(role)}) %}
+  {% endfor %}
   {#- Where a row came from and what is wrong with it, only the command line's loaders know. -#}
   {% set loaders_own = ['source', 'line', 'raw', 'problem'] %}
   {% for role in loaders_own %}
