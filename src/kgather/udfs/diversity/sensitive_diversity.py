@@ -189,8 +189,8 @@ def check_reachable(
                 told += f" with c = {c:g}; choose a smaller l or a larger c"
             elif largest <= 1 and kind != "deviation":
                 told += "; leave the attribute out"
-            told += "."
-            raise InputError(told)
+            msg = f"{told}."
+            raise InputError(msg)
     return least
 
 
