@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16

@@ -3,8 +3,8 @@
 
 Two users are near if on every item they differ by at most epsilon: both rated |a - b|, both not rated 0, one of them
 r, the highest value of the scale. The ratings are (k, epsilon)-anonymous if k users, oneself included, are near
-everybody, and
-(k, epsilon, l)-anonymous if the standard deviation of each sensitive column is l or more among those near each user.
+everybody, and (k, epsilon, l)-anonymous if the standard deviation of each sensitive column is l or more among those
+near each user.
 
 Users with equal rows are one row with a weight. If epsilon < r only users with the same item set can be near: hashes
 find the sets, rows are compared. If epsilon >= r only the items that both have rated count.

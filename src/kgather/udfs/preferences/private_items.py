@@ -56,9 +56,7 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 _USERS, _MEDIAN = 0.02, 0.02
 _ENOUGH_FOR_FACTORS = 8.0  # signal over noise of a typical item, from which its factors are measured
 _ENOUGH_FOR_PAIRS = 28.0  # the same, from which pairs of items are measured
-_MANY_FOR_PAIRS = (
-    1000.0  # users sqrt(rho / items of pairs), from which they are for catalogues of mostly rare items, too
-)
+_MANY_FOR_PAIRS = 1000.0  # users sqrt(rho / items of pairs), from which they are for mostly rare items, too
 _PAIR_ITEMS = 500
 
 # The model, in units of `deviation`, that of ratings about their user's and item's levels.
