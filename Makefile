@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-tpch bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees bench-anchors
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -116,6 +116,9 @@ bench-mondrian: bench-setup  ## Mondrian against anonypy: benchmarks/mondrian.py
 bench-satisfaction: bench-setup  ## who is near whom, against the paper's ways: benchmarks/satisfaction.py
 	$(BIN)/python benchmarks/satisfaction.py
 
+bench-anchors: bench-setup  ## the default release beside newer ways to anonymize ratings: benchmarks/anchors.py
+	$(BIN)/python benchmarks/anchors.py
+
 bench-trees: bench-setup  ## searches for near users against scipy's trees: benchmarks/trees.py
 	$(BIN)/python benchmarks/trees.py
 
@@ -126,11 +129,14 @@ bench-verification: bench-setup  ## checking models against pycanon: benchmarks/
 bench-guard: bench-setup  ## errors and cost of guarded queries: benchmarks/guard.py
 	$(BIN)/python benchmarks/guard.py
 
+bench-tpch: bench-setup  ## TPC-H as written, asked of the guard: benchmarks/tpch.py
+	$(BIN)/python benchmarks/tpch.py
+
 bench-scale: bench-setup  ## publishing 1, 10 and 100 million ratings: benchmarks/scale.py
 	$(BIN)/python benchmarks/scale.py
 
-bench-server: bench-setup  ## the server under load, and killed: benchmarks/server.py
-	PYTHONPATH=tests/server:tests/guard $(BIN)/python benchmarks/server.py
+bench-server: bench-setup  ## the server's start, under load, and killed: benchmarks/server.py
+	PYTHONPATH=tests:tests/server:tests/guard $(BIN)/python benchmarks/server.py $(PARTS)
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

@@ -2,7 +2,6 @@
 
 import atexit
 import hashlib
-import itertools
 import os
 import shutil
 import tempfile
@@ -15,10 +14,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from releases import Releases
 
-from kgather._guard import ledger
 from kgather._publishing.publish import Published
 
-pytest_plugins = ["levels"]
+pytest_plugins = ["levels", "seeded_noise"]
 
 # Keys of noise are kept in the user's folder for state: tests have one of their own, with a key that is ever the same.
 _STATE = Path(tempfile.mkdtemp(prefix="kgather-test-state-"))
@@ -45,18 +43,6 @@ hypothesis_settings.register_profile(
     deadline=None,
 )
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
-
-
-@pytest.fixture(autouse=True)
-def fixed_keys(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The n-th key of noise that a test makes is the same in every run, so that no run fails by chance."""
-    if os.environ.get("HYPOTHESIS_PROFILE", "fixed") == "fixed":
-        numbers = itertools.count()
-
-        def new_key() -> str:
-            return hashlib.sha256(f"{request.node.nodeid} {next(numbers)}".encode()).hexdigest()
-
-        monkeypatch.setattr(ledger, "_new_key", new_key)
 
 
 @pytest.fixture(scope="session")

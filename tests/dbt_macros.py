@@ -66,6 +66,7 @@ def load_macros(
     given = {
         "kgather": namespace,
         "execute": execute,
+        "project_name": "shop",
         # Settings are given by their names; vars as a project has them, as `vars`.
         "var": lambda name, default=None: variables.get("vars", {}).get(name, default),
         "modules": {"re": {"match": re.match, "fullmatch": re.fullmatch}},

@@ -16,6 +16,7 @@ from kgather._forms import forms
 from kgather._methods import built_in
 from kgather._settings.fields import SECTIONS
 from kgather._settings.project import DEFAULT_FACTS, OUTSIDE, PREFIX, ProjectSettings
+from kgather._settings.publication import CHAIN
 from kgather._settings.rules import rules
 from kgather._settings.wording import described, schemas
 
@@ -110,6 +111,11 @@ def settings_macros() -> str:
         "{#- Vars that dbt reads before there are any models. -#}",
         "{% macro settings_outside() %}",
         f"  {{{{ return({jinja(list(OUTSIDE))}) }}}}",
+        "{% endmacro %}",
+        "",
+        "{#- Settings that all releases of a chain have in common. -#}",
+        "{% macro names_of_chain() %}",
+        f"  {{{{ return({jinja(list(CHAIN))}) }}}}",
         "{% endmacro %}",
         "",
         "{#- What SQL has to know of the methods; of one that another package registers, `method_facts` says it. -#}",
@@ -214,53 +220,63 @@ def steps_yml() -> str:
     """The text of models/intermediate/_steps.yml: Python models get their settings from a configuration."""
     prefixed = ", ".join(f"{name!r}: var({PREFIX + name!r}, none)" for name in NAMES)
     old = ", ".join(f"{name!r}: var({name!r}, none)" for name in OLD_NAMES)
-    says = "{{ tojson({'prefixed': {" + prefixed + "}, 'nested': var('kgather', none), 'old': {" + old + "}}) }}"
+    nested = "(var('kgather', none) or (var('checkout_settings', none) if project_name == 'kgather' else none))"
+    says = "{{ tojson({'prefixed': {" + prefixed + "}, 'nested': " + nested + ", 'old': {" + old + "}}) }}"
+    # As the macro publishes says, which cannot be called here.
+    publishes = (
+        f"(project_name == 'kgather' or ({nested} or []) | length > 0 or var('kgather_ratings', none) is not none"
+        " or var('kgather_k', none) is not none)"
+    )
 
     def value(name: str) -> str:
         default = ProjectSettings.model_fields[name].default
-        fallback = f"(var('kgather', none) or {{}}).get({name!r}) or {jinja(default)}"
+        fallback = f"({nested} or {{}}).get({name!r}) or {jinja(default)}"
         if name in OLD_NAMES:
-            fallback = f"(var('kgather', none) or {{}}).get({name!r}) or var({name!r}, none) or {jinja(default)}"
+            fallback = f"({nested} or {{}}).get({name!r}) or var({name!r}, none) or {jinja(default)}"
         return f"(var({PREFIX + name!r}, none) or {fallback})"
 
     own_form = {m.name: m.form for m in built_in().values()}
     adding = [form.name for form in forms().values() if form.rows == "groups"]
     by_method = f"{jinja(own_form)}.get({value('method')} | string, 'predicted')"
     form = f"({by_method} if {value('homogenize')} == 'auto' else {value('homogenize')})"
-    enabled = (
-        "{{ ("
+    adds_cells = (
         f"{value('diversity_l')} | string not in ['0', '1'] and {value('cells')} != 'low_rank' and {form} in {adding!r}"
-        ") | as_bool }}"
     )
-    models = {
-        "int_kgather__noise_key": ("The key of all noise, drawn by the first run and kept by all later ones.", False),
-        "int_kgather__item_noise": ("Noise in counts of raters, a function of the key and the ratings.", False),
+    has_personal = f"{value('personal_columns')} != [] and {value('personal')} != 'as_is'"
+    models: dict[str, tuple[str, str | None]] = {
+        "int_kgather__noise_key": ("The key of all noise, drawn by the first run and kept by all later ones.", None),
+        "int_kgather__item_noise": ("Noise in counts of raters, a function of the key and the ratings.", None),
         "int_kgather__factors": (
             "Levels and factors of users and items in codes, as the solver learnt them, and what is shown of items.",
-            False,
+            None,
         ),
-        "int_kgather__drawn_in": ("The mean preference of each group, those farthest from the middle drawn in.", False),
-        "int_kgather__gathered": ("The secret map in codes with the random ids that the release uses.", False),
+        "int_kgather__drawn_in": ("The mean preference of each group, those farthest from the middle drawn in.", None),
+        "int_kgather__gathered": ("The secret map in codes with the random ids that the release uses.", None),
         "int_kgather__added_cells": (
             "Cells added until every set of items that some user rated is shown by enough groups.",
-            True,
+            adds_cells,
         ),
         "int_kgather__item_coverage": (
             "The fewest groups of the release that show a set of items which some user rated.",
-            True,
+            adds_cells,
         ),
+        "int_kgather__personal": ("What is shown of each user's personal attributes.", has_personal),
     }
     lines = [f"# {_HEAD}", "models:"]
-    for name, (text, optional) in models.items():
+    for name, (text, condition_of_model) in models.items():
         lines += [f"  - name: {name}", f"    description: {text}", "    config:"]
-        if optional:
-            lines += [
-                "      # As the macro adds_cells says, which cannot be called here.",
-                "      enabled: >-",
-                f"        {enabled}",
-            ]
+        # As the macros publishes, adds_cells and personal say, which cannot be called here.
+        enabled = publishes if condition_of_model is None else f"{publishes} and {condition_of_model}"
+        lines += ["      enabled: >-", f"        {{{{ ({enabled}) | as_bool }}}}"]
         lines += ["      meta:", "        settings: >-", f"          {says}"]
     return "\n".join(lines) + "\n"
+
+
+_CHECKOUT = """\
+vars:
+  # What a checkout publishes when dbt runs in it. A project that has it as a package says what it publishes itself.
+  checkout_settings: {ratings: sample_ratings, k: 5}
+"""
 
 
 def project_yml() -> str:
@@ -269,7 +285,8 @@ def project_yml() -> str:
     where = dbt_path().relative_to(ROOT).as_posix()
     for folder in ("models", "sql"):
         text = text.replace(f"[{folder}]", f"[{where}/{folder}]")
-    return f"# {_HEAD}\n" + text
+    text = text.replace(f"[{where}/models]", f"[{where}/models, examples/checkout]", 1)
+    return f"# {_HEAD}\n{text}\n{_CHECKOUT}"
 
 
 def vars_md() -> str:

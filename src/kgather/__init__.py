@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kgather import guard as guard
-    from kgather._api import Release, Verdict, attack, publish, verify
+    from kgather._api import AnonymizedTable, Release, Verdict, anonymize, attack, publish, verify
     from kgather._attacks.results import AttackReport, AttackResult, Best, Rate
     from kgather._errors import InputError, KgatherError, PromiseError
     from kgather._release.release import Audit, Check
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kgather._version import __version__
 
 __all__ = [
+    "AnonymizedTable",
     "AttackReport",
     "AttackResult",
     "Audit",
@@ -28,6 +29,7 @@ __all__ = [
     "Release",
     "Verdict",
     "__version__",
+    "anonymize",
     "attack",
     "guard",
     "load",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _WHERE = {
+    "AnonymizedTable": "_api",
     "AttackReport": "_attacks.results",
     "AttackResult": "_attacks.results",
     "Audit": "_release.release",
@@ -48,6 +51,7 @@ _WHERE = {
     "Release": "_api",
     "Verdict": "_api",
     "__version__": "_version",
+    "anonymize": "_api",
     "attack": "_api",
     "load": "_sql_functions",
     "publish": "_api",

@@ -6,9 +6,9 @@ Arguments are named as the options of the command line, settings as the vars of 
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -142,12 +142,15 @@ def publish(
     inputs: FilePath | Sequence[FilePath],
     out: FilePath,
     *,
-    k: int,
+    k: int | None = None,
     user_attributes: FilePath | Mapping[str, Any] | None = None,
     sweep: Sequence[int] = (),
     force: bool = False,
     keep_work: FilePath | None = None,
     noise_key: FilePath | None = None,
+    history: FilePath | None = None,
+    additions: bool = False,
+    removed: Iterable[Any] = (),
     verbose: bool = False,
     progress: Progress | None = None,
     **settings: Any,
@@ -161,7 +164,7 @@ def publish(
         inputs: A file of ratings or several (CSV, TSV, MovieLens, Netflix Prize, Parquet, DuckDB; gzip and zstd), or
             `"FILE.duckdb:TABLE"`. One row for each pair of user and item.
         out: The folder of the release: a new or an empty one.
-        k: Users in the smallest group.
+        k: Users in the smallest group; must be given, but for a release that follows.
         user_attributes: One row a user, a file as above; or `{"source": FILE, "user_column": ..., "delimiter": ...,
             "header": ...}` where the content does not tell how to read it.
         sweep: Other sizes of group that the report compares this one with. Each is published once more.
@@ -169,6 +172,10 @@ def publish(
         keep_work: A folder where the working database stays. It holds the SECRET map from user to group.
         noise_key: The file with the SECRET key of the noise in items, made if there is none. The user's folder for
             state where not given.
+        history: What `keep_work` kept of the last release of the same people, which this one follows. Settings that are
+            not given are those of the last release. See docs/over-time.md.
+        additions: With `history`: the inputs have only ratings that came since.
+        removed: With `additions`: ids of users who have left.
         verbose: Let dbt say on standard error what it does. It may quote data.
         progress: Called as `progress(step, done, total)`, from any thread.
         settings: Any setting of docs/vars.md, as `method="mdav"`, and how to read the input: `user_column`,
@@ -194,11 +201,17 @@ def publish(
     options = {name: value for name, value in settings.items() if name not in load}
     with _in_python():
         from kgather._publishing.asked import asked_settings
+        from kgather._publishing.history import Following, k_of, with_last
         from kgather._publishing.publish import publish as run
         from kgather._republishing.sweep import other_sizes
 
         load_options, attributes = _load_options(load), _attributes(user_attributes)
+        following = None if history is None else Following(Path(history), additions, tuple(map(str, removed)))
+        if k is None and following is not None:
+            k = k_of(following)
         asked = asked_settings(_settings({"k": k, **options}), load_options, attributes)
+        if following is not None:
+            asked = with_last(following, asked)
         with _heard(progress) as report:
             published = run(
                 _names(inputs),
@@ -210,11 +223,186 @@ def publish(
                 force=force,
                 keep_work=None if keep_work is None else Path(keep_work),
                 noise_key=None if noise_key is None else Path(noise_key),
+                following=following,
                 verbose=verbose,
                 report=report,
                 warn=lambda message: warnings.warn(message, UserWarning, stacklevel=4),
             )
     return Release(published.folder, published.work_database)
+
+
+@dataclass(frozen=True)
+class AnonymizedTable:
+    """A table of people in which everybody looks like k - 1 others; what reads Arrow reads it.
+
+    Args:
+        rows: The anonymized rows: quasi-identifiers as strings, all other columns as they were.
+        checks: One for each promise: what was promised, what was measured on these rows.
+        report: How many rows and classes there are, how each column was read, and what it lost (0 to 1).
+        risks: What is left for somebody who knows the quasi-identifiers; see docs/tables.md.
+        folder: The release, where one was written.
+        groups: Who looks the same, (unit, group_id), if `keep_groups` asked for it. It is as secret as the table that
+            was anonymized.
+    """
+
+    rows: "pa.Table"
+    checks: "tuple[Check, ...]"
+    report: Mapping[str, Any]
+    risks: Mapping[str, Any]
+    folder: Path | None = None
+    groups: "pa.Table | None" = field(default=None, repr=False)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+
+def anonymize(
+    table: FilePath | ArrowRows,
+    out: FilePath | None = None,
+    *,
+    k: int,
+    quasi_identifiers: Sequence[str] | Mapping[str, Any],
+    sensitive: Sequence[str] | Mapping[str, Any] = (),
+    others: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+    unit: str | None = None,
+    rows_per_person: int | None = None,
+    aggregate: Mapping[str, str] | None = None,
+    pseudonym: str | None = None,
+    within: FilePath | ArrowRows | None = None,
+    beside: "Sequence[FilePath | ArrowRows]" = (),
+    keep_groups: FilePath | bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> AnonymizedTable:
+    """Anonymize a table of people.
+
+    Every combination of what is shown of the quasi-identifiers belongs to at least k rows. Columns without a role are
+    not shown; of a file every column needs one. What the user should know is a warning (`UserWarning`).
+
+    Args:
+        table: Rows: a DuckDB relation, a pyarrow Table, a data frame; they are read once. With `out` a text or Parquet
+            file, or `"FILE.duckdb:TABLE"`.
+        out: The folder of the release: a new or an empty one.
+        k: Rows in the smallest equivalence class.
+        quasi_identifiers: Columns by which a person may be known, in the order in which they are shown; or a mapping
+            to how each is generalized, as `{"age": {"step": 5}, "zip": {"kind": "prefix"}}`.
+        sensitive: Columns that nobody should learn of a person; or a mapping to what is promised of each, as
+            `{"illness": {"l": 3}}`. They are shown as they are.
+        others: Columns that are shown as they are.
+        identifiers: Columns that are left out.
+        unit: The column that names people. A person with several rows is refused unless one of the two next arguments
+            says what becomes of them. It is left out.
+        rows_per_person: A person has so many rows at most; further ones are left out. k counts people then, in each
+            class and in each set of classes that a person's rows are in.
+        aggregate: One row is made of all rows of a person: for each column same (the default), min, max, sum, mean,
+            median, mode or count.
+        pseudonym: The name of a column of random pseudonyms to add.
+        within: Groups of people (unit, group_id) who look the same in this table and in all others made within them.
+        beside: The groups of other tables of the same people, to measure the smallest intersection with them.
+        keep_groups: Give who looks the same as `groups`; with `out`, the file to write it to. It is secret.
+        force: Replace what is at `out`.
+        progress: Called as `progress(step, done, total)`.
+        settings: Any other setting of docs/tables.md, as `method="cluster"` or `l=3`, or `population`, given as the
+            table is; and how to read a text file:
+            `delimiter`, `encoding`, `header`, `skip_lines` and `comment`.
+
+    Returns:
+        The anonymized table. Every check of it is passed.
+
+    Raises:
+        InputError: Table or settings cannot be used, or something cannot be reached; nothing was written.
+        PromiseError: A promise is not kept; nothing was written.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> people = pa.table({"age": [30, 31, 40, 41], "illness": ["flu", "cold", "flu", "cold"]})
+        >>> found = anonymize(people, k=2, quasi_identifiers={"age": {"step": 5}}, sensitive=["illness"], l=2)
+        >>> found.rows["age"].to_pylist()
+        ['[30, 35)', '[30, 35)', '[40, 45)', '[40, 45)']
+    """
+    from kgather._loaders import LoadOptions
+
+    load = {name: value for name, value in settings.items() if name in LoadOptions.model_fields}
+    given = {name: value for name, value in settings.items() if name not in load} | {
+        "k": k,
+        "quasi_identifiers": _roles("quasi_identifiers", quasi_identifiers),
+        "sensitive": _roles("sensitive", sensitive),
+        "others": list(_listed("others", others)),
+        "identifiers": list(_listed("identifiers", identifiers)),
+        "unit": unit,
+        "rows_per_person": rows_per_person,
+        "aggregate": None if aggregate is None else dict(aggregate),
+        "pseudonym": pseudonym,
+    }
+    population = given.get("population")
+    if population is not None:
+        if (out is None) is not hasattr(population, "__arrow_c_stream__"):
+            msg = "population is given as the table is: a file with `out`, or rows without one."
+            raise InputError(msg)
+        given["population"] = "kgather_population" if out is None else fspath(population)
+    with _in_python():
+        from kgather._settings.table import table_settings
+        from kgather._tables.run import warnings as worth_knowing
+
+        is_file = isinstance(table, str | PathLike)
+        named = [*([] if within is None else [within]), *beside]
+        if any(isinstance(each, str | PathLike) is not is_file for each in named):
+            msg = "within and beside are files where the table is one, and rows where it is rows."
+            raise InputError(msg)
+        if is_file is isinstance(keep_groups, bool) and keep_groups is not False:
+            msg = "keep_groups is a file where the table is one, and True where it is rows."
+            raise InputError(msg)
+        asked = table_settings(
+            given
+            | {"within": None if within is None else fspath(within) if is_file else "within"}  # type: ignore[arg-type]
+            | {"beside": [fspath(each) if is_file else "beside" for each in beside]}  # type: ignore[arg-type]
+        )
+        if is_file is (out is None):
+            msg = "a file is anonymized into a folder, and rows without one. Give both a file and `out`, or rows alone."
+            raise InputError(msg)
+        with _heard(progress) as report:
+            if out is not None:
+                from kgather._tables.release import publish_table
+
+                published = publish_table(
+                    fspath(table),  # type: ignore[arg-type]
+                    Path(out),
+                    asked,
+                    _load_options(load),
+                    keep_groups=None if isinstance(keep_groups, bool) else Path(keep_groups),
+                    force=force,
+                    report=report,
+                )
+                groups = None
+                audit, folder = published.audit, published.folder
+                rows = Release(folder).table("table")
+            else:
+                from kgather._tables.in_memory import anonymize_rows
+
+                if load or not hasattr(table, "__arrow_c_stream__"):
+                    msg = "rows are a DuckDB relation, a pyarrow Table or a data frame, and are taken as they are."
+                    raise InputError(msg)
+                rows, audit, groups = anonymize_rows(
+                    table,
+                    asked,
+                    population,
+                    within=within,
+                    beside=list(beside),
+                    keep_groups=bool(keep_groups),
+                    report=report,
+                )
+                folder = None
+        for message in worth_knowing(asked, audit):
+            warnings.warn(_OPTION.sub(lambda option: f"`{option[1]}`", message), UserWarning, stacklevel=2)
+    return AnonymizedTable(rows, audit.checks, audit.report, audit.risks, folder, groups)
+
+
+def _roles(argument: str, given: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        return {str(name): said for name, said in given.items()}
+    return {name: {} for name in _listed(argument, given)}
 
 
 def verify(
@@ -239,6 +427,7 @@ def verify(
     width: float | None = None,
     sensitive_items: Sequence[str] = (),
     b: int | None = None,
+    ratings: "FilePath | None" = None,
     types: bool = False,
     max_rejected_share: float | None = None,
     **load: Any,
@@ -271,6 +460,7 @@ def verify(
         width: How far rated is from not rated; the highest rating where not given.
         sensitive_items: With `epsilon` and `l`: items whose ratings deviate by l or more among those near everybody.
         b: With `l`: (b, l)-diversity. At least l groups show every set of up to b items.
+        ratings: The file of the users' ratings: `b` asks for the sets of items in them. Of a release: what it promised.
         types: Of a text file: compare numbers, dates and truth values. Their texts are compared where not given, as
             whoever reads the file sees `1` and `1.0`.
         max_rejected_share: The share of rows of a text file that may be set aside as they cannot be read, 0 to 1; none
@@ -326,10 +516,11 @@ def verify(
                 options=_load_options(load),
                 types=types,
                 max_rejected_share=max_rejected_share,
+                users_ratings=None if ratings is None else fspath(ratings),
             )
             return Verdict(verified.checks, verified.read)
-        if load or types or max_rejected_share is not None:
-            msg = "rows are compared as they are: how to read them is said of text files only."
+        if load or types or max_rejected_share is not None or ratings is not None:
+            msg = "rows are compared as they are: how to read them, and users' ratings, go with files and releases."
             raise InputError(msg)
         if not hasattr(target, "__arrow_c_stream__"):
             msg = (

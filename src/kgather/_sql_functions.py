@@ -7,6 +7,8 @@ import duckdb
 
 from kgather._dbt_package import dbt_path
 from kgather._errors import InputError
+from kgather._recoding import functions as table_functions
+from kgather._version import __version__
 from kgather.udfs import _arrow_functions
 
 # The order in which sql/hooks/on_run_start.sql creates them too.
@@ -24,6 +26,7 @@ def load(con: duckdb.DuckDBPyConnection) -> None:
     """
     _check_writable(con)
     _arrow_functions.register(con)
+    table_functions.register(con)
     for statement in _macros():
         con.execute(statement)
 
@@ -32,6 +35,24 @@ def create_macros(con: duckdb.DuckDBPyConnection) -> None:
     """Create the macros that the dbt package creates when a run starts, from the same files."""
     for name in _macros_of_dbt():
         con.execute(_files()[name].read_text(encoding="utf-8"))
+
+
+def bundle() -> str:
+    """The text that creates the macros of `create_macros`, for any client of DuckDB: they need neither Python nor dbt.
+
+    Comments say what each does; the last macro, kg_macros(), gives the version of kgather that they are of.
+    """
+    statements = [_without_jinja(_files()[name].read_text(encoding="utf-8")) for name in _macros_of_dbt()]
+    head = (
+        f"-- SQL macros of kgather {__version__}, which need nothing but DuckDB. They go into the current database.\n"
+        "-- Written by `kgather sql`; docs/sql.md says what each does.\n"
+    )
+    return "\n".join([head, *statements, f"create or replace macro kg_macros() as 'kgather {__version__}';\n"])
+
+
+def _without_jinja(text: str) -> str:
+    """A file that is plain SQL and a macro of dbt's at once, without the lines for dbt."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("-- {%")) + "\n"
 
 
 def _check_writable(con: duckdb.DuckDBPyConnection) -> None:

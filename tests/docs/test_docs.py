@@ -75,8 +75,10 @@ def test_every_generic_test_is_documented(name: str) -> None:
 
 def command_options() -> list[tuple[str, str]]:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    single = ("publish", "verify", "attack", "metrics", "sweep", "paper", "query", "explain", "init", "serve")
-    within = [(f"{name} {sub}", of) for name in ("user", "ledger") for sub, of in commands[name].commands.items()]
+    of_releases = ("publish", "anonymize", "verify", "attack", "metrics", "sweep", "paper")
+    single = (*of_releases, "query", "explain", "init", "serve")
+    groups = ("user", "ledger", "guard")
+    within = [(f"{name} {sub}", of) for name in groups for sub, of in commands[name].commands.items()]
     return [
         (name, max(option.opts, key=len))
         for name, command in [*((name, commands[name]) for name in single), *within]

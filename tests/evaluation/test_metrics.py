@@ -24,6 +24,7 @@ from kgather._evaluation.metrics import (
     shown_values,
     spearman,
 )
+from kgather._evaluation.naive_bayes import naive_bayes
 
 NAN = float("nan")
 
@@ -98,6 +99,40 @@ def test_what_is_known_is_not_measured_again() -> None:
     found = measure(evidence, known=known)
     assert found[:2] == known
     assert values_of(found)["sum_of_squares"] == 17
+
+
+def test_closeness_is_of_what_users_were_compared_in() -> None:
+    evidence = evidence_of([[5, 1], [4, 2], [1, 1], [2, 5]], [[4, 2], [1, 1]], [0, 0, 1, -1])
+    assert "maximal_radius" not in values_of(measure(evidence))
+    vectors = np.array([[0.0], [4.0], [7.0], [100.0]], dtype=np.float32)  # the last user is not shown
+    values = values_of(measure(replace(evidence, vectors=vectors)))
+    assert values["armse_preferences"] == pytest.approx((2 + 0) / 2)
+    assert values["maximal_radius"] == pytest.approx(2)
+
+
+def test_means_of_personal_attributes_are_asked_for() -> None:
+    # Both groups show 1 and 2 of the one item, so that a query finds all four; one of them asks for two.
+    table = [[1.0], [2.0], [1.0], [2.0]]
+    evidence = evidence_of(table, [[1.0], [1.0]], [0, 0, 1, 1], high=[[2.0], [2.0]])
+    ages = np.array([10.0, 30.0, 10.0, 30.0])
+    values = values_of(measure(evidence, personal={"age": ages}))
+    assert values["query_error_average_age_or_1"] == pytest.approx(0.5)  # 10 or 30 for 20
+    shown = values_of(measure(evidence_of(table, table, [0, 1, 2, 3]), personal={"age": ages}))
+    assert shown["query_error_average_age_or_1"] == 0
+    assert not any("age_or" in name for name in values_of(measure(evidence)) if "average_age" in name)
+
+
+def test_a_classifier_that_can_tell_is_right_and_one_that_cannot_names_the_commoner() -> None:
+    pytest.importorskip("sklearn")
+    draws = np.random.default_rng(0)
+    taste = draws.random(200) < 0.75
+    table = np.where(taste[:, None], 5.0, 1.0) * np.ones((1, 4))
+    told = {metric.metric: metric.value for metric in naive_bayes(evidence_of(table, table, np.arange(200)))}
+    assert told["naive_bayes"] == told["naive_bayes_original"] == 1
+    assert told["naive_bayes_commoner"] == pytest.approx(0.75, abs=0.08)
+    blind = {metric.metric: metric.value for metric in naive_bayes(evidence_of(table, [[3.0] * 4], [0] * 200))}
+    assert blind["naive_bayes"] == blind["naive_bayes_commoner"] < blind["naive_bayes_original"]
+    assert naive_bayes(evidence_of([[5.0], [1.0]], [[5.0]], [0, 0])) == ()
 
 
 def test_users_who_are_all_set_aside_break_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 from guard_data import POLICY, Ask, Unguarded, build
+from guard_files import changed as changed_entries
 
 from kgather._guard.catalog import Catalog, catalog_of
 from kgather._guard.plan import Local, Plan
@@ -41,7 +42,7 @@ def ask(catalog: Catalog) -> Ask:
     def run(sql: str, *parameters: object, **changes: object) -> Plan | Local:
         changed = catalog
         if changes:
-            policy = Policy.model_validate(catalog.policy.model_dump() | changes)
+            policy = Policy.model_validate(changed_entries(catalog.policy.model_dump(), **changes))
             changed = Catalog(policy, catalog.tables, catalog.uniques)
         return plan(sql, changed, parameters)  # type: ignore[arg-type]
 

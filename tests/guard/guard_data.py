@@ -12,20 +12,35 @@ import numpy as np
 from duck import insert
 
 from kgather._guard.catalog import Catalog
-from kgather._guard.plan import Block, Local, Plan, Question
+from kgather._guard.constants import values_of, with_constants
+from kgather._guard.plan import Block, Inner, Local, Plan, Question
 from kgather._guard.refused import Refused
-from kgather._guard.render import aggregate_sql, question_sql
+from kgather._guard.render import aggregate_sql, combined_sql, parts_of, question_sql
 
 ITEMS = ("warcross", "joy_ride", "egomaniac", "pachinko", "geekerella")
 USERS = 200
 _REFUSED = "__refused"
+
+OF_WHAT_IS_TOLD = {
+    "H01": "HAVING chooses among groups that are shown",
+    "H07": "HAVING chooses among groups that are shown",
+    "D01": "SELECT DISTINCT is GROUP BY",
+    "W03": "a window over an answer",
+    "W05": "QUALIFY chooses among groups that are shown",
+    "L11": "a histogram is of noisy counts in bins",
+    "L15": "a median is of noisy counts in bins",
+    "X07": "a mean of cut values is measured as any other",
+}
+"""Entries of the corpus that want to be refused, and that mode measured answers: they are about groups that are shown,
+and about noisy numbers."""
 
 POLICY = """
 version: 1
 database: fixture.duckdb
 ledger: ledger.duckdb
 k: 5
-mode: adaptive
+mode: measured
+budget: {epsilon: 1.0e+6, delta: 1.0e-6}
 tables:
   ratings_wide:
     privacy_unit: user_id
@@ -40,6 +55,7 @@ tables:
     coarsened: {rated_at: month}
   users:
     privacy_unit: user_id
+    grain: unit
     measures: [age]
     same_as: {age: ratings_wide.age}
     dimensions: [gender]
@@ -99,11 +115,18 @@ def build(connection: duckdb.DuckDBPyConnection) -> None:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A statement of a fixture `<rule>__refused.sql`. reason: what the refusal says first, without the position."""
+    """A statement of a fixture `<rule>__refused.sql`. reason: what the refusal says first, without the position. mode:
+    the mode of the policy, where that is not measured."""
 
     rule: str
     reason: str
     sql: str
+    mode: str | None = None
+
+    @property
+    def changes(self) -> dict[str, object]:
+        """What is changed in the policy of the fixtures."""
+        return {} if self.mode is None else {"mode": self.mode}
 
 
 def statements(path: Path) -> list[str]:
@@ -114,12 +137,15 @@ def statements(path: Path) -> list[str]:
 
 
 def refusals(path: Path) -> list[Refusal]:
-    """The statements of a fixture of what is refused: before each stands the reason, as a comment of one line."""
+    """The statements of a fixture of what is refused: before each stands the reason, as a comment of one line. Behind
+    `In mode generalized:` it is the reason in that mode; mode measured answers such a statement, or says another."""
     found = []
     for part in _parts(path):
         comment, _, sql = part.partition("\n")
         assert comment.startswith("-- "), f"{path.name}: no reason before {part[:60]}"
-        found.append(Refusal(path.stem.removesuffix(_REFUSED), comment.removeprefix("-- "), sql))
+        told = re.fullmatch(r"-- (?:In mode (\w+): )?(.*)", comment)
+        assert told is not None
+        found.append(Refusal(path.stem.removesuffix(_REFUSED), told[2], sql, told[1]))
     return found
 
 
@@ -146,17 +172,26 @@ def _rounded(value: Any) -> Any:
 class Unguarded:
     """Executes plans without any protection: what it answers is what the database answers to the statement itself."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        tables: tuple[str, ...] = ("users", "ratings_wide", "ratings"),
+    ) -> None:
         self.connection = connection.cursor()
         self.catalog = catalog
-        tables = ("users", "ratings_wide", "ratings")
         units = " union ".join(f"select user_id as id from {table}" for table in tables)
         self.connection.execute(f"create or replace temp table kg_units as {units}")
 
     def answer(self, made: Plan) -> list[tuple[Any, ...]]:
+        """The rows. Raises Refused where a subquery that is a constant has several."""
+        made = with_constants(made, {one.name: self._constant(one) for one in made.inner}) if made.inner else made
         for block in made.blocks:
             self._relation(block)
         return self.connection.execute(made.sql).fetchall()
+
+    def _constant(self, inner: Inner) -> tuple[Any, ...]:
+        return values_of(inner, [value for (value,) in self.answer(inner.plan)])
 
     def _relation(self, block: Block) -> None:
         parts = [self._groups(block, chosen) for chosen in block.grouping_sets]
@@ -176,9 +211,10 @@ class Unguarded:
         groups = asked(block.question, None) if chosen else "select 1 as one"
         joins, values = "", ""
         for at, aggregate in enumerate(block.aggregates):
-            on = " and ".join(f"g.k{key} is not distinct from a{at}.k{key}" for key in chosen) or "true"
-            joins += f" left join ({asked(aggregate.question, aggregate_sql(aggregate))}) as a{at} on {on}"
-            value = f"a{at}.v"
-            counts = aggregate.function.startswith("COUNT")
-            values += f", {f'coalesce({value}, 0)' if counts else value} as {aggregate.name}"
+            for place, (_, part) in enumerate(parts_of(aggregate)):
+                on = " and ".join(f"g.k{key} is not distinct from a{at}_{place}.k{key}" for key in chosen) or "true"
+                own = asked(part.question, aggregate_sql(part, self.catalog.unit))
+                joins += f" left join ({own}) as a{at}_{place} on {on}"
+            of = [f"a{at}_{place}.v" for place in range(len(parts_of(aggregate)))]
+            values += f", {combined_sql(aggregate, of)} as {aggregate.name}"
         return f"select {(keys + values).lstrip(', ')} from ({groups}) as g{joins}"

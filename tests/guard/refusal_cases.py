@@ -6,7 +6,7 @@ long to read, or the data, is stated here.
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -14,19 +14,35 @@ from pathlib import Path
 
 import duckdb
 from guard_data import refusals, said
-from guard_files import write_files
+from guard_files import atoms_of, changed, write_exact_files, write_files
 
-from kgather._guard.base import UNITS
+from kgather._guard import exact
+from kgather._guard.base import UNITS, Base
 from kgather._guard.catalog import Catalog
+from kgather._guard.constants import bound_of, values_of, with_constants
 from kgather._guard.deadline import LIMITS_MESSAGE, Deadline
-from kgather._guard.generalized import Classes, classes_of
+from kgather._guard.functions import witness_functions
+from kgather._guard.generalized import Classes
 from kgather._guard.guard import Guard
 from kgather._guard.partition import Partition
-from kgather._guard.plan import TRUE, Bound, Op, Question, Reference, Universe
+from kgather._guard.plan import (
+    TRUE,
+    Block,
+    Bound,
+    Inner,
+    Literal,
+    Lookup,
+    Op,
+    PerUnit,
+    Plan,
+    Question,
+    Reference,
+    Universe,
+)
 from kgather._guard.planner import plan
 from kgather._guard.policy import Policy
 from kgather._guard.refused import TOO_FEW_MESSAGE, Refused, Rule
-from kgather._guard.statement import witness
+from kgather._guard.statement import split, witness
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "guard"
 
@@ -55,23 +71,31 @@ class World:
             for info in self.catalog.tables.values()
         }
         tables = plain["tables"] | changes.pop("tables", {})  # type: ignore[operator]
-        policy = Policy.model_validate(plain | changes | {"tables": tables})
+        policy = Policy.model_validate(changed(plain, **changes, tables=tables))
         return Catalog.of(policy, schema, {info.name: info.grain for info in self.catalog.tables.values()})
 
-    def guard(self, *statements: str, **changes: object) -> Guard:
-        """A new guard of the fixtures' database. statements: are run on the database before."""
-        self._guards += 1
-        folder = self.folder / str(self._guards)
-        policy = write_files(folder, **changes)
-        with duckdb.connect(folder / "fixture.duckdb") as con:
+    def exact(self, *statements: str, **changes: object) -> Guard:
+        """A new guard of the fixtures' database in mode exact. statements: are run on the database before."""
+        policy = write_exact_files(self._new_folder(), **changes)
+        with duckdb.connect(policy.parent / "fixture.duckdb") as con:
             for sql in statements:
                 con.execute(sql)
         return Guard.from_policy(policy)
 
+    def _new_folder(self) -> Path:
+        self._guards += 1
+        return self.folder / str(self._guards)
+
     @cached_property
     def shared(self) -> Guard:
         """A guard that nothing is asked of which it keeps."""
-        return self.guard()
+        return Guard.from_policy(write_files(self._new_folder()))
+
+    @cached_property
+    def base(self) -> Base:
+        """What a guard in mode generalized holds."""
+        policy = write_files(self._new_folder(), mode="generalized")
+        return atoms_of(Guard.from_policy(policy))._state.base
 
 
 @dataclass(frozen=True)
@@ -98,7 +122,7 @@ def of_fixtures() -> Iterator[Case]:
     """A case for each statement of the fixtures."""
     for path in sorted(FIXTURES.glob("*__refused.sql")):
         for at, refusal in enumerate(refusals(path), 1):
-            yield Case(f"{path.stem}-{at}", refusal.rule, refusal.reason, _planned(refusal.sql))
+            yield Case(f"{path.stem}-{at}", refusal.rule, refusal.reason, _planned(refusal.sql, **refusal.changes))
 
 
 def _planned(sql: str, *parameters: object, **changes: object) -> Callable[[World], object]:
@@ -158,6 +182,22 @@ def of_limits() -> Iterator[Case]:
         "The statement spells out to more than 20000 parts.",
         f"SELECT {', '.join(doubled[:-1]).format('COUNT(*)')} FROM ratings_wide",
     )
+    yield case("lists", "The statement has more than 200 lists and subscripts.", "SELECT " + "+".join(["[1][1]"] * 101))
+    listed = ", ".join(str(at) for at in range(201))
+    yield case(
+        "columns of a pivot",
+        "PIVOT makes more than 200 columns.",
+        f"PIVOT (SELECT city, COUNT(*) AS n FROM ratings_wide GROUP BY city) ON n IN ({listed}) USING SUM(n)",
+    )
+    whens = " ".join(f"WHEN warcross = {at} THEN {at + 2}" for at in range(65))
+    yield case("branches", "CASE of more than 64 branches.", f"SELECT SUM(CASE {whens} END) FROM ratings_wide")
+    texts = ["t0 AS (SELECT city AS x, COUNT(*) AS n FROM ratings_wide GROUP BY city)"]
+    texts += [f"t{at + 1} AS (SELECT x || x AS x FROM t{at})" for at in range(13)]
+    yield case(
+        "doubled texts",
+        "A text or list that could be made of more than 4096 others.",
+        f"WITH {', '.join(texts)} SELECT x FROM t13",
+    )
     yield Case("frames of Python", Rule.LIMITS, "The statement nests too deeply.", _in_little_stack)
 
 
@@ -185,6 +225,18 @@ def of_texts() -> Iterator[Case]:
         "The database reads this statement otherwise than the guard does.",
         lambda _: witness('SELECT * FROM "users"', {"items"}),
     )
+    yield Case(
+        "function that only the database reads",
+        Rule.NODES,
+        "The function GETENV is not in the guard's lists.",
+        lambda _: witness_functions("SELECT abs(getenv('HOME'))"),
+    )
+    yield Case(
+        "several statements",
+        Rule.STATEMENT,
+        "The text ends inside a quotation or a comment.",
+        lambda _: split("SELECT 1; SELECT 'unfinished"),
+    )
     where = "SELECT COUNT(*) FROM ratings_wide WHERE warcross = "
 
     def case(name: str, reason: str, sql: str, *values: object) -> Case:
@@ -200,15 +252,50 @@ def of_texts() -> Iterator[Case]:
     yield case("zone", "A timestamp parameter has a time zone.", f"{where}?", datetime(2024, 1, 1, tzinfo=UTC))
 
 
+def of_parents() -> Iterator[Case]:
+    """Statements about rows that belong to others, here ratings to rows of users."""
+    tables = {
+        "users": {"privacy_unit": "user_id", "grain": "rows", "dimensions": ["gender"]},
+        "ratings": {"belongs_to": {"user_id": "users.user_id"}, "artifacts": ["item_id", "rating"]},
+        "ratings_wide": {"privacy_unit": "user_id", "grain": "unit", "artifacts": ["warcross"]},
+    }
+    joins = ["users.user_id = ratings_wide.user_id", "ratings.item_id = items.item_id"]
+
+    def case(name: str, rule: Rule, reason: str, sql: str) -> Case:
+        return Case(name, rule, reason, _planned(sql, tables=tables, joins=joins))
+
+    yield case(
+        "key of rows",
+        Rule.CONDITIONS,
+        "ratings.user_id names single rows of people.",
+        "SELECT COUNT(*) FROM ratings WHERE user_id = 3",
+    )
+    yield case(
+        "left join of what belongs to a row",
+        Rule.JOINS,
+        "LEFT JOIN of rows that belong to others.",
+        "SELECT COUNT(*) FROM users u LEFT JOIN ratings r ON r.user_id = u.user_id",
+    )
+    yield case(
+        "exists of what belongs to a row, with more",
+        Rule.SUBQUERIES,
+        "EXISTS of rows that belong to a row, with another table of people.",
+        "SELECT COUNT(*) FROM users o WHERE EXISTS (SELECT 1 FROM ratings r, users u, ratings_wide w"
+        " WHERE r.user_id = o.user_id AND r.user_id = u.user_id AND u.user_id = w.user_id)",
+    )
+
+
 def of_policies() -> Iterator[Case]:
     """Statements under other policies."""
-    lookups = [
-        "ratings.user_id = users.user_id",
-        "ratings.user_id = ratings_wide.user_id",
-        "ratings.item_id = items.item_id",
-        "ratings.rating = items.item_id",
-        "ratings_wide.warcross = items.item_id",
-    ]
+    yield Case(
+        "more than a column",
+        Rule.ARGUMENTS,
+        "An argument that is more than a column.",
+        _planned(
+            "SELECT AVG(m) FROM (SELECT user_id, COUNT(*) + 1 AS m FROM ratings GROUP BY user_id) AS t",
+            mode="generalized",
+        ),
+    )
     yield Case(
         "units not joined",
         Rule.JOINS,
@@ -222,23 +309,25 @@ def of_policies() -> Iterator[Case]:
         _planned("SELECT COUNT(*) FROM users WHERE user_id IN (SELECT user_id FROM ratings)", joins=[]),
     )
     yield Case(
-        "two lookups",
-        Rule.JOINS,
-        "items is looked up by two columns.",
+        "values written in several ways",
+        Rule.KEYS,
+        "city is of a type whose values are not told apart.",
+        _planned("SELECT city, COUNT(*) FROM ratings_wide GROUP BY city", types={"ratings_wide.city": "INTERVAL"}),
+    )
+    yield Case(
+        "value per person as a key",
+        Rule.PER_UNIT,
+        "A value per person as a key of groups.",
         _planned(
-            "SELECT COUNT(*) FROM ratings r JOIN items i ON r.item_id = i.item_id JOIN items j ON r.rating = j.item_id",
-            joins=lookups,
+            "SELECT n, COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM ratings GROUP BY user_id) t GROUP BY n",
+            mode="generalized",
         ),
     )
     yield Case(
-        "two lookups of units",
-        Rule.JOINS,
-        "A public table is looked up by two columns.",
-        _planned(
-            "SELECT AVG(n) FROM (SELECT user_id, COUNT(*) AS n FROM ratings JOIN items USING (item_id)"
-            " GROUP BY user_id) AS t JOIN ratings_wide w USING (user_id) JOIN items i ON w.warcross = i.item_id",
-            joins=lookups,
-        ),
+        "aggregate that is not listed",
+        Rule.AGGREGATES,
+        "AVG over rows of people. aggregates in the policy would allow it: [..., AVG].",
+        _planned("SELECT AVG(salary) FROM ratings_wide", aggregates=["COUNT"]),
     )
     yield Case(
         "type not compared",
@@ -248,6 +337,13 @@ def of_policies() -> Iterator[Case]:
             "SELECT COUNT(*) FROM ratings JOIN items USING (item_id) WHERE genre = genre",
             types={"items.genre": "VARCHAR[]"},
         ),
+    )
+    rated = {"ratings": {"privacy_unit": "user_id", "artifacts": ["item_id", "rating", "rated_at"]}}
+    yield Case(
+        "part of a date that is shown as it is",
+        Rule.CONDITIONS,
+        "HOUR of a date.",
+        _planned("SELECT COUNT(*) FROM ratings WHERE EXTRACT(hour FROM rated_at) = 12", tables=rated),
     )
     yield Case(
         "text as number",
@@ -267,14 +363,24 @@ def of_answers() -> Iterator[Case]:
             f"too few: {name}",
             Rule.TOO_FEW,
             TOO_FEW_MESSAGE,
-            lambda world: world.guard(*statements, **changes).query(sql),
+            lambda world: world.exact(*statements, **changes).query(sql),
         )
 
     def over(name: str, run: Callable[[Deadline], object]) -> Case:
         return Case(f"over the limits: {name}", Rule.LIMITS, LIMITS_MESSAGE, lambda _: run(Deadline(60_000)))
 
+    inner = Inner("constant 1", Plan((), "SELECT 1", ("n",)), "number")
+    several = "A subquery that is compared with a value gives several rows."
+    yield Case("constants: several rows", Rule.SUBQUERIES, several, lambda _: values_of(inner, [1, 2]))
+    many = replace(inner, several=True)
+    told = "A subquery of IN gives more than 200 values."
+    yield Case("constants: many values", Rule.LIMITS, told, lambda _: values_of(many, [*range(201)]))
+    told = "A subquery in a condition gives a value of another type than what it is compared with."
+    made = Plan((Block("b", Question(Universe("unit"), bound_of("constant 1", "number")), (), ((),), ()),), "", ())
+    outer = replace(made, inner=(inner,))
+    yield Case("constants: types", Rule.SUBQUERIES, told, lambda _: with_constants(outer, {"constant 1": ("a",)}))
     yield too_few("nobody", "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 77")
-    yield too_few("no rows", "SELECT city, AVG(warcross) FROM ratings_wide GROUP BY city", "delete from ratings")
+    yield too_few("no rows", "SELECT COUNT(*) FROM ratings_wide", "delete from ratings_wide")
     yield too_few("no value", "SELECT AVG(salary) FROM ratings_wide", "update ratings_wide set salary = null")
     yield Case("too few: mode exact", Rule.TOO_FEW, TOO_FEW_MESSAGE, _exactly)
     yield Case("too few: the engine fails", Rule.TOO_FEW, TOO_FEW_MESSAGE, _fails)
@@ -299,17 +405,17 @@ def of_answers() -> Iterator[Case]:
         "The types of the statement's columns cannot be told.",
         lambda world: world.shared.describe("SELECT title / 2 AS half FROM items"),
     )
-    yield Case(
-        "classes of too few",
-        Rule.TABLES,
-        "mode generalized needs artifacts in a table with one row a unit, and k units",
-        lambda world: classes_of(world.shared._state.base, 1_000),
-    )
     told = "Mode generalized answers about classes of users by their sets of values, not about "
     of_units = Universe("unit", None, (Reference("ratings_wide"),))
     one, other = (Bound("ratings_wide", name, "integer") for name in ("warcross", "joy_ride"))
+    two = Literal(2, "integer")
+    visited = PerUnit("COUNT", "ratings", None, TRUE, "integer")
+    item = Bound("items", "item_id", "integer")
+    looked_up = Universe("unit", None, (Reference("ratings_wide"),), (Lookup(one, item),))
     for what, question in (
         ("rows of a long table.", Question(Universe("rows", "ratings"), TRUE)),
+        ("rows of a long table", Question(of_units, Op(">", (visited, two)))),
+        ("columns of public tables.", Question(looked_up, Op("=", (item, two)))),
         ("groups.", Question(of_units, TRUE, (one,))),
         ("a condition on several columns at once.", Question(of_units, Op("=", (one, other)))),
     ):
@@ -318,7 +424,7 @@ def of_answers() -> Iterator[Case]:
 
 def _exactly(world: World) -> None:
     """Ask in mode exact for two sets that cut one another into parts of which one is too small."""
-    guard = world.guard(mode="exact", k=20)
+    guard = world.exact(k=20)
     guard.query("SELECT COUNT(*) FROM ratings_wide WHERE warcross >= 3")
     guard.query("SELECT COUNT(*) FROM ratings_wide WHERE joy_ride >= 3")
 
@@ -329,7 +435,7 @@ def _fails(_: World) -> None:
 
 
 def _late(deadline: Deadline) -> None:
-    deadline._over.set()
+    deadline.over = True
     deadline.check()
 
 
@@ -340,7 +446,7 @@ def _interrupted(deadline: Deadline) -> None:
 
 def _failed_late(deadline: Deadline) -> None:
     with duckdb.connect() as con, deadline, deadline.watching(con):
-        deadline._over.set()
+        deadline.over = True
         con.execute("select error('999999')")
 
 
@@ -348,11 +454,27 @@ def _of_one_class(question: Question) -> Callable[[World], object]:
     """Ask about one class that all are in."""
 
     def run(world: World) -> object:
-        base = world.shared._state.base
-        unit = base.rows[UNITS].unit
-        return Classes(base, Partition.whole(unit), "any").shares(question)
+        unit = world.base.rows[UNITS].unit
+        return Classes(world.base, Partition.whole(unit), "any").shares(question)
 
     return run
+
+
+def of_exact() -> Iterator[Case]:
+    """What mode exact refuses by the text, whatever the policy's tables are."""
+
+    def case(name: str, rule: Rule, reason: str, sql: str) -> Case:
+        return Case(f"exact: {name}", rule, reason, lambda world: _checked(world, sql))
+
+    yield case("STDDEV", Rule.AGGREGATES, "Mode exact does not answer", "SELECT STDDEV(salary) FROM ratings_wide")
+    yield case("scale", Rule.ARGUMENTS, "Mode exact adds up columns as they are", "SELECT SUM(2 * age) FROM users")
+    yield case("artifact", Rule.ARGUMENTS, "Mode exact adds up measures", "SELECT SUM(rating) FROM ratings")
+
+
+def _checked(world: World, sql: str) -> None:
+    made = world.plan(sql)
+    assert isinstance(made, Plan)
+    exact.check(made, world.catalog)
 
 
 def cases() -> list[Case]:
@@ -362,4 +484,4 @@ def cases() -> list[Case]:
 
 def beside_fixtures() -> list[Case]:
     """What no fixture can state."""
-    return [*of_limits(), *of_texts(), *of_policies(), *of_answers()]
+    return [*of_limits(), *of_texts(), *of_policies(), *of_parents(), *of_answers(), *of_exact()]

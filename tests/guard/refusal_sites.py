@@ -64,8 +64,10 @@ def tree_of(file: str) -> ast.Module:
 
 @cache
 def sites() -> tuple[Site, ...]:
-    """Every place where the guard refuses."""
+    """Every place where the guard refuses, but for mode measured: what that refuses hangs on a budget, and is tested
+    with it."""
     files = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
+    files = [file for file in files if not file.startswith("measured/")]
     makers = {"Refused"}
     for file in files:
         for node in ast.walk(tree_of(file)):

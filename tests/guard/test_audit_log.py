@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guard_files import write_files
+from guard_files import write_exact_files, write_files
 
 from kgather._errors import InputError
 from kgather._guard.audit_log import AuditLog, Entry, Rotation
@@ -26,12 +26,14 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Guard:
-    return Guard.from_policy(write_files(tmp_path, audit_log="log/audit.jsonl", k=10))
+    """In mode exact: what the log has of measurements is tested with mode measured."""
+    return Guard.from_policy(write_exact_files(tmp_path, audit_log="log/audit.jsonl", k=10))
 
 
 @pytest.fixture
-def log(guard: Guard) -> Path:
-    return guard.database.parent / "log" / "audit.jsonl"
+def log(guard: Guard, tmp_path: Path) -> Path:
+    assert guard.policy.audit_log is not None
+    return tmp_path / "log" / "audit.jsonl"
 
 
 def test_an_answer_by_hand(guard: Guard, log: Path) -> None:

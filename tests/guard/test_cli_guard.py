@@ -1,6 +1,7 @@
 """`kgather query`, `kgather explain` and `kgather init guard`."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 import typer
-from guard_files import truth, write_files
+from guard_files import AMPLE, spend, truth, write_files
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
@@ -36,9 +37,16 @@ def kgather(*arguments: object, stdin: str | None = None) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
+def apart(*arguments: object) -> tuple[int, str, str]:
+    """The exit code and what was printed to standard output and standard error."""
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_files(tmp_path_factory.mktemp("cli"))
+    return write_files(tmp_path_factory.mktemp("cli"), mode="measured", budget=AMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +136,7 @@ def test_how_parameters_are_read(given: list[str] | None, text: str, found: obje
 
 
 def test_who_asks(tmp_path: Path) -> None:
-    policy = write_files(tmp_path, principals={"ann": {}, "bob": {"mode": "exact"}})
+    policy = write_files(tmp_path, principals={"ann": {}, "bob": {}})
     count = "SELECT COUNT(*) FROM items"
     assert kgather("query", "--policy", policy, "--principal", "bob", count)[0] == 0
     code, told = kgather("query", "--policy", policy, count)
@@ -157,6 +165,52 @@ def test_what_is_refused_ends_with_4(policy: Path) -> None:
     assert kgather("query", "--policy", policy, FEW) == (4, TOO_FEW_MESSAGE)
     assert kgather("query", "--policy", policy, FEW.replace("99", "98")) == (4, TOO_FEW_MESSAGE)
     assert kgather("query", "--policy", policy, "--format", "json", "SELECT 5 % 0")[0] in (0, 4)
+
+
+def test_a_budget_that_is_spent_ends_with_4(tmp_path: Path) -> None:
+    policy = write_files(tmp_path, mode="measured", budget=AMPLE)
+    spend(policy, BY_CITY)
+    code, told = kgather("query", "--policy", policy, "SELECT gender, COUNT(*) FROM users GROUP BY gender")
+    assert (code, told.startswith("The budget of the ledger is spent")) == (4, True), told
+    assert kgather("query", "--policy", policy, BY_CITY)[0] == 0, "what was measured is answered"
+
+
+# Errors
+
+
+def test_errors_are_said_beside_the_result(policy: Path, expected: list[dict[str, object]]) -> None:
+    code, told, said = apart("query", "--policy", policy, "--errors", "--format", "json", BY_CITY)
+    assert (code, json.loads(told)) == (0, expected)
+    first, cost, second, heads, *rows = said.splitlines()
+    assert re.fullmatch(r"The numbers are measured; the largest standard error is [0-9.e-]+% of its number\.", first)
+    assert re.fullmatch(r"It cost (nothing|[0-9.]+% of the budget).*; [0-9.]+% of the budget is spent\.", cost)
+    assert second == "kg_block_1, as kgather explain names it, has these standard errors."
+    assert heads.split() == ["key_1", "value_1_error", "value_1_kind", "value_2_error", "value_2_kind"]
+    assert sorted(row.split()[0] for row in rows) == [row["city"] for row in expected]
+    assert {row.split()[2] for row in rows} == {"measured"}
+    assert apart("query", "--policy", policy, "--errors", "SELECT COUNT(*) FROM items")[2] == ""
+
+
+def test_errors_in_columns(policy: Path, expected: list[dict[str, object]]) -> None:
+    code, told, said = apart("query", "--policy", policy, "--error-columns", "--format", "json", BY_CITY)
+    assert (code, said) == (0, "")
+    rows = json.loads(told)
+    assert list(rows[0]) == ["city", "n", "n_error", "n_kind", "mean", "mean_error", "mean_kind"]
+    assert [{name: row[name] for name in ("city", "n", "mean")} for row in rows] == expected
+    assert all(row["n_error"] > 0 and row["n_kind"] == "measured" for row in rows)
+
+
+def test_what_there_is_in_another_mode(tmp_path: Path) -> None:
+    policy = write_files(tmp_path, mode="generalized", limits={"time_ms": 600_000})
+    count = "SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= 3"
+    code, _, said = apart("query", "--policy", policy, "--errors", count)
+    assert code == 0
+    note, *shares = said.splitlines()
+    assert note.startswith("The numbers are sums over the classes of a release")
+    assert all(re.fullmatch(r"kg_block_1: up to \d+% of what it covers may be off\.", share) for share in shares)
+    assert len(shares) == 1
+    code, told = kgather("query", "--policy", policy, "--error-columns", count)
+    assert (code, told.startswith("Mode generalized has no standard errors to put into columns")) == (2, True)
 
 
 @pytest.mark.slow
@@ -200,10 +254,12 @@ def test_init_guard_writes_a_policy_that_answers(tmp_path: Path, monkeypatch: py
     assert code == 0
     assert "guard.yml is a policy made of guesses. Decide the" in told
     assert load_policy(tmp_path / "guard.yml").k == 10
-    code, told = kgather("query", "--policy", "guard.yml", "--format", "json", "SELECT COUNT(*) AS n FROM ratings_wide")
+    count = "SELECT COUNT(*) AS n FROM ratings_wide"
+    code, told = kgather("query", "--policy", "guard.yml", "--format", "json", "--error-columns", count)
     assert code == 0
-    people = truth(tmp_path, "select count(*) from ratings_wide")[0][0]
-    assert abs(json.loads(told)[0]["n"] - people) <= 10  # type: ignore[operator]
+    (row,) = json.loads(told)
+    people = int(str(truth(tmp_path, "select count(*) from ratings_wide")[0][0]))
+    assert abs(row["n"] - people) <= 5 * row["n_error"] < people
 
 
 def test_init_guard_takes_a_name_and_k(tmp_path: Path) -> None:
@@ -263,3 +319,14 @@ def test_every_option_of_a_command_is_documented(name: str) -> None:
     options = [max(option.opts, key=len) for option in command.params if option.param_type_name == "option"]
     assert len(options) >= 3
     assert [option for option in options if f"`{option}" not in text] == []
+
+
+def test_a_ledger_that_begins_says_what_its_budget_buys(tmp_path: Path) -> None:
+    policy = write_files(tmp_path, mode="measured", budget={"epsilon": 2, "delta": 1.0e-6})
+    count = "SELECT COUNT(*) AS n FROM ratings_wide"
+    _, _, said = apart("explain", "--policy", policy, count)
+    first, budget, *_ = said.splitlines()
+    assert first.endswith(" is a new ledger.")
+    assert budget.startswith("The budget is epsilon 2 at delta 1e-06")
+    _, _, again = apart("query", "--policy", policy, count)
+    assert "The budget is" not in again

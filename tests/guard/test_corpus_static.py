@@ -4,7 +4,7 @@ import statistics
 from typing import Any
 
 import pytest
-from guard_data import Ask
+from guard_data import OF_WHAT_IS_TOLD, Ask
 from work import count_calls
 
 from kgather._guard.plan import Local, Plan
@@ -34,11 +34,19 @@ def test_every_statement_gets_its_verdict(ask: Ask, corpus: list[dict[str, Any]]
     for entry in corpus:
         outcomes = [outcome(ask, entry, sql) for sql in steps(entry)]
         passed = [not isinstance(one, Refused) for one in outcomes]
-        if entry["verdict"] == "REFUSE-S" and all(passed):
+        if entry["verdict"] == "REFUSE-S" and all(passed) and entry["id"] not in OF_WHAT_IS_TOLD:
             wrong.append((entry["id"], "let pass"))
         if entry["verdict"] in ("ALLOW", "REWRITE") and not all(passed):
             wrong.append((entry["id"], [str(one) for one in outcomes if isinstance(one, Refused)]))
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["H01", "H07", "D01", "X07"])
+def test_without_noise_it_is_refused(ask: Ask, corpus: list[dict[str, Any]], name: str) -> None:
+    (sql,) = next(entry for entry in corpus if entry["id"] == name)["steps"]
+    with pytest.raises(Refused) as refusal:
+        ask(sql, mode="generalized")
+    assert refusal.value.static
 
 
 def test_refusals_say_what_and_quote_no_more_than_the_text(ask: Ask, corpus: list[dict[str, Any]]) -> None:

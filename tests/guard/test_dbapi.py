@@ -1,15 +1,20 @@
 """The guard as a database of PEP 249."""
 
 import threading
+import time
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from guard_files import truth, write_files
+from guard_files import AMPLE, spend, truth, write_files
+from numpy.typing import NDArray
 
 from kgather._guard.guard import Guard
+from kgather._guard.policy import load_policy
+from kgather._guard.refused import TOO_FEW_MESSAGE
 from kgather.guard import dbapi
 from kgather.guard.dbapi import Connection, connect
 
@@ -19,7 +24,7 @@ BY_CITY = "SELECT city, COUNT(*) AS n, AVG(salary) AS mean FROM ratings_wide GRO
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_files(tmp_path_factory.mktemp("dbapi"))
+    return write_files(tmp_path_factory.mktemp("dbapi"), mode="measured", budget=AMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +69,7 @@ def test_rows_and_description(connection: Connection, policy: Path) -> None:
     cities = {name for name, number in truth(policy.parent, "select city, count(*) from ratings_wide group by 1")}
     assert {row[0] for row in rows} <= cities
     assert rows == [tuple(row.values()) for row in Guard.from_policy(policy).query(BY_CITY).to_pylist()]
+    assert {row[:2] for row in rows} == set(truth(policy.parent, f"select city, n from ({BY_CITY}) where n > 1"))
 
 
 def test_rows_come_one_by_one(connection: Connection) -> None:
@@ -130,7 +136,7 @@ def test_a_text_that_is_refused(connection: Connection) -> None:
 
 
 def test_too_few(connection: Connection) -> None:
-    with pytest.raises(dbapi.TooFew, match="too few people, or none") as told:
+    with pytest.raises(dbapi.TooFew, match=TOO_FEW_MESSAGE) as told:
         connection.execute("SELECT COUNT(*) FROM ratings_wide WHERE warcross = 99")
     assert told.value.code == "KG001"
     assert not isinstance(told.value, dbapi.ProgrammingError)
@@ -138,8 +144,45 @@ def test_too_few(connection: Connection) -> None:
 
 def test_too_much(tmp_path: Path) -> None:
     hasty = connect(write_files(tmp_path, limits={"time_ms": 1}))
+    many = ", ".join(f"(SELECT item_id FROM items) AS t{at}" for at in range(12))
     with pytest.raises(dbapi.OperationalError, match="more time or memory"):
-        hasty.execute("SELECT COUNT(*) FROM ratings_wide WHERE warcross = 2")
+        hasty.execute(f"SELECT SUM(t1.item_id + t2.item_id) FROM {many}")
+
+
+def test_a_measurement_is_finished_however_long_it_takes(tmp_path: Path) -> None:
+    """The limit is for what stands above it, which depends on no row of people."""
+
+    def slow(count: int, _: float) -> NDArray[np.int64]:
+        time.sleep(0.4)
+        return np.zeros(count, dtype=np.int64)
+
+    path = write_files(tmp_path, mode="measured", budget=AMPLE, limits={"time_ms": 300})
+    connection = connect(Guard(load_policy(path), tmp_path, noise=slow))
+    assert len(connection.execute("SELECT gender, COUNT(*) FROM users GROUP BY gender").fetchall()) == 2
+
+
+def test_a_budget_that_is_spent(tmp_path: Path) -> None:
+    policy = write_files(tmp_path, mode="measured", budget=AMPLE)
+    spend(policy, BY_CITY)
+    connection = connect(policy)
+    with pytest.raises(dbapi.BudgetSpent, match="The budget of the ledger is spent") as told:
+        connection.execute("SELECT gender, COUNT(*) FROM users GROUP BY gender")
+    assert told.value.code == "KG002"
+    assert isinstance(told.value, dbapi.OperationalError)
+    assert len(connection.execute(BY_CITY).fetchall()) >= 3, "what was measured is answered"
+
+
+def test_a_cursor_says_how_an_answer_came_about(connection: Connection) -> None:
+    cursor = connection.execute(BY_CITY)
+    ((kind, said),) = cursor.messages
+    assert kind is dbapi.Warning is type(said)
+    assert str(said).startswith("The numbers are measured; the largest standard error is ")
+    assert len(cursor.fetchall()) == cursor.rowcount
+    assert len(cursor.messages) == 1, "fetching leaves them"
+    assert cursor.execute("SELECT COUNT(*) FROM items").messages == []
+    with pytest.raises(dbapi.ProgrammingError):
+        cursor.execute(BY_CITY).execute("SELECT salary FROM ratings_wide")
+    assert cursor.messages == []
 
 
 def test_after_a_refusal_there_is_no_result(connection: Connection) -> None:
@@ -213,7 +256,7 @@ def test_pandas_reads(connection: Connection) -> None:
     with pytest.warns(UserWarning, match="SQLAlchemy"):
         frame = pd.read_sql("SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= ?", connection, params=[3])
     assert len(frame) == 1
-    with pytest.warns(UserWarning, match="SQLAlchemy"), pytest.raises(PANDAS, match="too few people"):
+    with pytest.warns(UserWarning, match="SQLAlchemy"), pytest.raises(PANDAS, match=TOO_FEW_MESSAGE):
         pd.read_sql("SELECT COUNT(*) FROM ratings_wide WHERE warcross = 99", connection)
 
 

@@ -13,7 +13,6 @@ from kgather._guard.ledger import Kept
 from kgather._guard.partition import Column
 
 K = 3
-SEED = np.uint64(5)
 
 
 def today(
@@ -33,7 +32,7 @@ def today(
 def cut(here: Present, outcome: Sequence[int]) -> Present:
     column = here.columns(here.values)
     partition = here.partition.with_column("x", column["x"], K)
-    made = partition.refined(partition.spread(np.array(outcome, dtype=np.int32)), K, column, seed=SEED, sd=0.0)
+    made = partition.refined(partition.spread(np.array(outcome, dtype=np.int32)), K, column)
     return replace(here, partition=made)
 
 

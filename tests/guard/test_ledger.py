@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -16,13 +15,14 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from guard_files import truth, write_files
+from guard_files import atoms_of, truth, write_exact_files
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from victims import Victim
 
 from kgather._errors import InputError
 from kgather._guard.guard import Guard
-from kgather._guard.ledger import Change, Kept, Ledger, delta, latest, renamed, secret_key
+from kgather._guard.ledger import Change, Kept, Ledger, delta, latest, renamed
 from kgather._guard.refused import Refused
 
 ROOT = Path(__file__).parent
@@ -251,7 +251,7 @@ def test_a_file_that_was_replaced_meanwhile_is_not_written_to(ledger: Ledger) ->
 
 
 def test_a_guard_without_its_ledger_does_not_answer(tmp_path: Path) -> None:
-    guard = Guard.from_policy(write_files(tmp_path))
+    guard = Guard.from_policy(write_exact_files(tmp_path))
     guard.query(QUERIES[0])
     (tmp_path / "ledger.duckdb").unlink()
     with pytest.raises(InputError, match="was removed or replaced"):
@@ -322,13 +322,13 @@ def test_a_failed_write_changes_nothing(ledger: Ledger, monkeypatch: pytest.Monk
 def test_files_are_their_owners_only(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        guard = Guard.from_policy(write_files(tmp_path))
+        guard = Guard.from_policy(write_exact_files(tmp_path))
         guard.query(QUERIES[0])
         assert os.umask(0) == 0, "the umask was not put back"
     finally:
         os.umask(before)
     files = sorted(tmp_path.glob("ledger*"))
-    assert [file.name for file in files] == ["ledger.duckdb", "ledger.duckdb.key", "ledger.duckdb.lock"]
+    assert [file.name for file in files] == ["ledger.duckdb", "ledger.duckdb.lock"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
@@ -352,130 +352,20 @@ def test_the_file_is_private_while_it_is_written(ledger: Ledger, monkeypatch: py
     assert set(seen) == {0o600}
 
 
-def test_the_key_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KGATHER_GUARD_KEY", raising=False)
-    path = tmp_path / "ledger.duckdb.key"
-    key = secret_key(path)
-    assert len(key) == 64
-    assert secret_key(path) == key
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
-
-
-def test_many_make_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KGATHER_GUARD_KEY", raising=False)
-    keys: list[bytes] = []
-    threads = [threading.Thread(target=lambda: keys.append(secret_key(tmp_path / "key"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(keys) == 8
-    assert len(set(keys)) == 1
-
-
-def test_a_key_that_others_can_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KGATHER_GUARD_KEY", raising=False)
-    secret_key(tmp_path / "key")
-    (tmp_path / "key").chmod(0o640)
-    with pytest.raises(InputError, match="can be read by others: chmod 600"):
-        secret_key(tmp_path / "key")
-
-
-def test_a_short_key_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KGATHER_GUARD_KEY", raising=False)
-    (tmp_path / "key").write_text("short\n")
-    (tmp_path / "key").chmod(0o600)
-    with pytest.raises(InputError, match=r"shorter than 16 bytes\. Remove"):
-        secret_key(tmp_path / "key")
-
-
-def test_the_environment_goes_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KGATHER_GUARD_KEY", "0123456789abcdef")
-    assert secret_key(tmp_path / "key") == b"0123456789abcdef"
-    assert not (tmp_path / "key").exists()
-    monkeypatch.setenv("KGATHER_GUARD_KEY", "")
-    with pytest.raises(InputError, match=r"shorter than 16 bytes. Set \$KGATHER_GUARD_KEY"):
-        secret_key(tmp_path / "key")
-
-
 # Kills
 
-KILLED = """
-import gc, json, os, signal, sys
-from kgather._guard import guard as g, ledger as l
-from kgather._guard.guard import Guard
-# Steps are the lines of what decides and writes.
-FILES = {g.__file__, l.__file__}
-
-def run(policy, queries, at, answers):
-    left = at
-    def line(frame, event, _):
-        nonlocal left
-        if event == "line":
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return line
-    def call(frame, event, _):
-        return line if frame.f_code.co_filename in FILES else None
-    sys.settrace(call)
-    guard = Guard.from_policy(policy)
-    for query in queries:
-        table = guard.query(query)
-        os.write(answers, (json.dumps([query, table.to_pylist()]) + chr(10)).encode())
-    sys.settrace(None)
-    os.write(answers, (json.dumps(at - left) + chr(10)).encode())
-
-# Kernels are compiled, or loaded, once, in threads that have ended before the first child begins.
-guard = Guard.from_policy(sys.argv[1])
-for query in json.loads(sys.argv[2]):
-    guard.query(query)
-del guard
-gc.collect()
-
-for task in sys.stdin:
-    policy, queries, at, out = json.loads(task)
-    child = os.fork()
-    if child == 0:
-        answers = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        run(policy, queries, at, answers)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
-"""
+STEPS = [f"kgather._guard.{name}" for name in ("atoms_engine", "guard", "ledger")]
 
 QUERIES = [
     "SELECT COUNT(*) FROM ratings_wide WHERE warcross >= 4",
-    "SELECT city, AVG(salary) FROM ratings_wide GROUP BY city",
-    "SELECT COUNT(*) FROM ratings WHERE rating >= 4",
+    "SELECT education, AVG(salary) FROM ratings_wide GROUP BY education",
+    "SELECT SUM(age) FROM ratings_wide WHERE warcross >= 4",
 ]
-
-
-class Victim:
-    """A process that is killed and starts anew."""
-
-    def __init__(self, folder: Path) -> None:
-        environment = {**os.environ, "KGATHER_GUARD_KEY": "0123456789abcdef"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(write_files(folder)), json.dumps(QUERIES)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-
-    def run(self, policy: Path, at: int, out: Path) -> int:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps([str(policy), QUERIES, at, str(out)]) + "\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
 
 
 @pytest.fixture(scope="module")
 def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
-    victim = Victim(tmp_path_factory.mktemp("victim"))
+    victim = Victim(write_exact_files(tmp_path_factory.mktemp("victim")), QUERIES, STEPS)
     yield victim
     victim.process.communicate()
 
@@ -484,15 +374,16 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
 def undisturbed(victim: Victim, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], int]:
     """The answers when nothing breaks, and how many steps there are."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    assert victim.run(write_files(folder), 0, folder / "answers") == 0
+    assert victim.run(write_exact_files(folder), 0, folder / "answers") == 0
     *answers, steps = [json.loads(line) for line in (folder / "answers").read_text().splitlines()]
     return answers, -steps if steps < 0 else steps
 
 
 def people(folder: Path) -> int:
-    """How many there are, of all tables."""
-    tables = " union ".join(f"select user_id from {table}" for table in ("users", "ratings_wide", "ratings"))
-    return int(truth(folder, f"select count(*) from ({tables})")[0][0])
+    """How many there are."""
+    [[found]] = truth(folder, "select count(*) from ratings_wide")
+    assert isinstance(found, int)
+    return found
 
 
 POINTS = 32
@@ -501,15 +392,10 @@ POINTS = 32
 @pytest.mark.long
 @pytest.mark.parametrize("point", range(POINTS))
 def test_after_a_kill_everything_is_there_that_was_told(
-    victim: Victim,
-    undisturbed: tuple[list[object], int],
-    tmp_path: Path,
-    point: int,
-    monkeypatch: pytest.MonkeyPatch,
+    victim: Victim, undisturbed: tuple[list[object], int], tmp_path: Path, point: int
 ) -> None:
-    monkeypatch.setenv("KGATHER_GUARD_KEY", "0123456789abcdef")
     answers, steps = undisturbed
-    policy = write_files(tmp_path)
+    policy = write_exact_files(tmp_path)
     at = 1 + point * (steps - 1) // (POINTS - 1)
     assert victim.run(policy, at, tmp_path / "answers") == -signal.SIGKILL
     told = []
@@ -520,17 +406,16 @@ def test_after_a_kill_everything_is_there_that_was_told(
     ledger = Ledger(tmp_path / "ledger.duckdb")
     with ledger.deciding():
         kept = ledger.read(5)
-    rows = {"unit": people(tmp_path), "ratings": truth(tmp_path, "select count(*) from ratings")[0][0]}
-    for name, of in kept.items():
+    for of in kept.values():
         atoms = of.atoms[of.atoms >= 0]
-        assert len(atoms) == rows[name], "a part of a partition"
-        assert name != "unit" or np.unique(atoms, return_counts=True)[1].min() >= 5
+        assert len(atoms) == people(tmp_path), "a part of a partition"
+        assert np.unique(atoms, return_counts=True)[1].min() >= 5
     # What was told is split off: asking again is exact and cuts nothing.
     guard = Guard.from_policy(policy)
-    before = guard.ledger.stamp()
+    before = atoms_of(guard).ledger.stamp()
     for query, answer in told:
         assert guard.query(query).to_pylist() == answer
-    assert guard.ledger.stamp() == before, "a split that an answer was made of had been forgotten"
+    assert atoms_of(guard).ledger.stamp() == before, "a split that an answer was made of had been forgotten"
     # And life goes on.
     rest = [[query, guard.query(query).to_pylist()] for query in QUERIES[len(told) :]]
     assert told + rest == answers
@@ -541,6 +426,7 @@ def test_after_a_kill_everything_is_there_that_was_told(
 ASKING = """
 import json, sys, threading
 from kgather._guard.guard import Guard
+from kgather._guard.refused import Refused
 policy, pairs = sys.argv[1], json.loads(sys.argv[2])
 guards = [Guard.from_policy(policy) for _ in range(2)]
 print("ready", flush=True)
@@ -549,7 +435,10 @@ found = []
 def ask(guard, half, order):
     for number, pair in enumerate(pairs if order else pairs[::-1]):
         at = number if order else len(pairs) - 1 - number
-        found.append([at, half, guard.query(pair[half]).to_pylist()[0]["v"]])
+        try:
+            found.append([at, half, guard.query(pair[half]).to_pylist()[0]["v"]])
+        except Refused:
+            pass
 threads = [threading.Thread(target=ask, args=(guards[i % 2], i // 2, i % 2)) for i in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -559,8 +448,8 @@ print(json.dumps(found))
 
 @pytest.mark.long
 def test_two_processes_and_eight_threads_never_get_both_halves(tmp_path: Path) -> None:
-    """Of two sums that differ by one person, one at most is exact, whoever asks first."""
-    policy = write_files(tmp_path)
+    """Of two sums that differ by fewer than k people, one at most is told, whoever asks first."""
+    policy = write_exact_files(tmp_path)
     pairs, sizes = [], []
     for item, other, third in (("joy_ride", "pachinko", "geekerella"), ("egomaniac", "warcross", "pachinko")):
         for value in (1, 3, 5):
@@ -581,14 +470,14 @@ def test_two_processes_and_eight_threads_never_get_both_halves(tmp_path: Path) -
         process.stdin.write("\n")
         process.stdin.flush()
     found = [json.loads(process.communicate()[0]) for process in running]
-    answers: dict[tuple[int, int], set[float]] = {}
+    told: dict[int, set[int]] = {number: set() for number in range(len(pairs))}
     for number, half, value in (answer for of_one in found for answer in of_one):
-        answers.setdefault((number, half), set()).add(value)
-    assert len(answers) == 2 * len(pairs)
-    exact = {(number, half): truth(tmp_path, pair[half])[0][0] for number, pair in enumerate(pairs) for half in (0, 1)}
-    for number in range(len(pairs)):
-        told = [any(abs(v - exact[number, half]) < 0.5 for v in answers[number, half]) for half in (0, 1)]
-        assert told != [True, True], f"pair {number} tells of {sizes[number][0] - sizes[number][1]} people"
+        [[true]] = truth(tmp_path, pairs[number][half])
+        assert value == pytest.approx(true)
+        told[number].add(half)
+    for number, halves in told.items():
+        assert len(halves) < 2, f"pair {number} tells of {sizes[number][0] - sizes[number][1]} people"
+    assert any(told.values())
     # The partition that is left is one of at least k people a part, and no row was lost.
     kept = Ledger(tmp_path / "ledger.duckdb").read(5)["unit"]
     atoms = kept.atoms[kept.atoms >= 0]
@@ -606,7 +495,7 @@ def changed(folder: Path, sql: str) -> None:
 
 def test_one_who_comes_after_a_count_is_not_counted(tmp_path: Path) -> None:
     """The count cuts nothing, and still it has to be recorded who was counted."""
-    guard = Guard.from_policy(write_files(tmp_path))
+    guard = Guard.from_policy(write_exact_files(tmp_path))
     first = guard.query("SELECT COUNT(*) AS n FROM ratings_wide").to_pylist()
     changed(tmp_path, "insert into ratings_wide select 777, * exclude (user_id) from ratings_wide where user_id = 1")
     assert guard.query("SELECT COUNT(*) AS n FROM ratings_wide").to_pylist() == first
@@ -616,7 +505,7 @@ def test_one_who_comes_after_a_count_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_they_who_come_one_by_one_are_counted_together(tmp_path: Path) -> None:
-    policy = write_files(tmp_path)
+    policy = write_exact_files(tmp_path)
     guard = Guard.from_policy(policy)
     seen = [guard.query("SELECT COUNT(*) AS n FROM ratings_wide").to_pylist()[0]["n"]]
     for user in range(801, 813):
@@ -628,13 +517,12 @@ def test_they_who_come_one_by_one_are_counted_together(tmp_path: Path) -> None:
 
 
 def test_they_who_leave_one_by_one_leave_together(tmp_path: Path) -> None:
-    policy = write_files(tmp_path)
+    policy = write_exact_files(tmp_path)
     guard = Guard.from_policy(policy)
     ask = "SELECT COUNT(*) AS n FROM ratings_wide"
     seen = [guard.query(ask).to_pylist()[0]["n"]]
     for user in range(1, 4):
-        changed(tmp_path, f"delete from ratings_wide where user_id = {user}; delete from users where user_id = {user}")
-        changed(tmp_path, f"delete from ratings where user_id = {user}")
+        changed(tmp_path, f"delete from ratings_wide where user_id = {user}")
         with suppress(Refused):
             seen.append(guard.query(ask).to_pylist()[0]["n"])
     assert all(step == 0 or abs(step) >= 5 for step in np.diff(seen).tolist())
@@ -643,17 +531,17 @@ def test_they_who_leave_one_by_one_leave_together(tmp_path: Path) -> None:
 def test_what_another_process_wrote_is_read_without_the_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy = write_files(tmp_path)
+    policy = write_exact_files(tmp_path)
     one, two = Guard.from_policy(policy), Guard.from_policy(policy)
     one.query(QUERIES[0])
     monkeypatch.setattr("kgather._guard.base.Base.load", lambda *_, **__: pytest.fail("the database was read again"))
-    stamp = two.ledger.stamp()
+    stamp = atoms_of(two).ledger.stamp()
     two.query(QUERIES[0])
-    assert two.ledger.stamp() == stamp
+    assert atoms_of(two).ledger.stamp() == stamp
 
 
 def test_a_copy_of_the_folder_is_a_ledger_of_its_own(tmp_path: Path) -> None:
-    policy = write_files(tmp_path / "a")
+    policy = write_exact_files(tmp_path / "a")
     answers = [Guard.from_policy(policy).query(query).to_pylist() for query in QUERIES]
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     assert [Guard.from_policy(tmp_path / "b" / "policy.yml").query(query).to_pylist() for query in QUERIES] == answers

@@ -3,25 +3,24 @@
 import subprocess
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import duckdb
 import pyarrow as pa
 import pytest
-from guard_files import truth, write_files
+from guard_files import atoms_of, truth, write_exact_files, write_files
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from work import count_calls
 
-import kgather
 from kgather._errors import InputError
+from kgather._guard.base import Base
 from kgather._guard.deadline import LIMITS_MESSAGE, Deadline
 from kgather._guard.guard import Guard
+from kgather._guard.measured.answering import Answering as MeasuredAnswering
+from kgather._guard.plan import Plan, Question
 from kgather._guard.refused import TOO_FEW_MESSAGE, Refused, Rule
-from kgather._guard.warm import compile_kernels
 
 PUBLIC_ROWS = 30_000
 
@@ -46,6 +45,12 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Guard:
     guard = Guard.from_policy(policy)
     answer(guard, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 1")
     return guard
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Guard:
+    """A guard in mode exact: of mode measured no time that a reading takes can be seen."""
+    return Guard.from_policy(write_exact_files(tmp_path_factory.mktemp("exact"), limits={"time_ms": 400}))
 
 
 def answer(guard: Guard, sql: str) -> pa.Table:
@@ -101,32 +106,48 @@ def test_one_of_them_is_ended_by_the_clock(short: Guard) -> None:
 
 def test_after_the_end_of_one_the_next_is_answered(short: Guard) -> None:
     refusal(short, HEAVY["sorted pairs"])
-    rows = truth(short.database.parent, "select count(*) from items")[0][0]
+    rows = truth(short.policy.database.parent, "select count(*) from items")[0][0]
     assert answer(short, "SELECT COUNT(*) AS n FROM items").to_pylist() == [{"n": rows}]
 
 
-def test_conditions_are_ended_too(short: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditions_are_ended_too(exact: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection that holds the rows is interrupted; nothing is recorded and nothing is told."""
-    stamp = short.ledger.stamp()
+    engine = atoms_of(exact)
+    stamp = engine.ledger.stamp()
 
     def slow(*_: object) -> None:
-        short._state.base.con.sql("select count(*) from range(1000000) a, range(1000000) b").fetchall()
+        engine._state.base.con.sql("select count(*) from range(1000000) a, range(1000000) b").fetchall()
 
     monkeypatch.setattr("kgather._guard.base.Base.outcome", slow)
-    told = refusal(short, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 2")
+    told = refusal(exact, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 2")
     assert told.reason == LIMITS_MESSAGE
-    assert short.ledger.stamp() == stamp
+    assert engine.ledger.stamp() == stamp
 
 
-def test_what_no_engine_runs_is_ended_at_the_next_step(short: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_engine_runs_is_ended_at_the_next_step(exact: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgather._guard.answers.Answering.cut_for", lambda *_: time.sleep(0.6))
-    stamp = short.ledger.stamp()
-    assert refusal(short, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 3").reason == LIMITS_MESSAGE
-    assert short.ledger.stamp() == stamp
+    stamp = atoms_of(exact).ledger.stamp()
+    assert refusal(exact, "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 3").reason == LIMITS_MESSAGE
+    assert atoms_of(exact).ledger.stamp() == stamp
+
+
+def test_how_long_a_measurement_takes_is_not_to_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In mode measured it is finished, however long it takes: an end by the clock would say something of the rows."""
+    guard = Guard.from_policy(write_files(tmp_path, limits={"time_ms": 250}))
+    answer(guard, "SELECT COUNT(*) AS n FROM items")
+    plain = MeasuredAnswering.blocks
+
+    def slow(self: MeasuredAnswering, made: Plan) -> object:
+        time.sleep(0.6)
+        return plain(self, made)
+
+    monkeypatch.setattr(MeasuredAnswering, "blocks", slow)
+    [[true]] = truth(tmp_path, "select count(*) from ratings_wide where warcross >= 2")
+    assert guard.query("SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= 2").to_pylist() == [{"n": true}]
 
 
 def test_a_principal_may_have_less_time(tmp_path: Path) -> None:
-    policy = write_files(tmp_path, principals={"analyst": {}, "hasty": {"time_ms": 1}})
+    policy = write_exact_files(tmp_path, principals={"analyst": {}, "hasty": {"time_ms": 1}})
     guard = Guard.from_policy(policy)
     assert guard.query("SELECT COUNT(*) AS n FROM items", principal="analyst").num_rows == 1
     with pytest.raises(Refused, match="more time or memory"):
@@ -144,9 +165,12 @@ def test_memory_for_results_is_limited(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_database_that_does_not_fit_is_named(tmp_path: Path) -> None:
-    policy = write_files(tmp_path, limits={"memory": "10MB"})
+    policy = write_exact_files(tmp_path, limits={"memory": "10MB"})
     with duckdb.connect(tmp_path / "fixture.duckdb") as con:
-        con.execute("insert into ratings select i, i % 5 + 1, i % 5 + 1, '2024-01-01' from range(1000, 1000000) r(i)")
+        con.execute(
+            "insert into ratings_wide select i, * exclude (user_id, i) from range(1000, 500000) r(i), "
+            "(from ratings_wide limit 1)"
+        )
     with pytest.raises(InputError, match=r"does not fit into 10MB\. Raise limits\.memory"):
         Guard.from_policy(policy)
 
@@ -171,8 +195,6 @@ def test_an_interrupt_between_two_statements_is_not_lost() -> None:
 
 COMPILED = """
 import sys
-from contextlib import suppress
-from kgather._guard.refused import Refused
 from kgather._guard import atoms, ledger
 from kgather._guard.guard import Guard
 from kgather._guard.warm import compile_kernels
@@ -187,11 +209,9 @@ def signatures():
 compile_kernels()
 before = signatures()
 assert all(before.values()), [name for name, of in before.items() if not of]
-for mode in ("adaptive", "exact"):
-    guard = Guard.from_policy(sys.argv[1])
-    for sql in sys.argv[2:]:
-        with suppress(*[Refused] * (mode == "exact")):
-            guard.answer(sql, principal=mode, bounds=True)
+guard = Guard.from_policy(sys.argv[1])
+for sql in sys.argv[2:]:
+    guard.answer(sql, errors=True)
 assert signatures() == before
 """
 
@@ -199,11 +219,11 @@ assert signatures() == before
 @pytest.mark.slow
 def test_kernels_are_compiled_before_the_clock_starts(tmp_path: Path) -> None:
     """A query compiles none: else the first one after an installation would be over the limits."""
-    policy = write_files(tmp_path, principals={"adaptive": {}, "exact": {"mode": "exact"}})
+    policy = write_exact_files(tmp_path)
     queries = [
-        "SELECT city, AVG(salary), COUNT(*) FROM ratings_wide GROUP BY city",
-        "SELECT COUNT(*), CORR(salary, age) FROM ratings_wide",
-        "SELECT item_id, COUNT(*), COUNT(DISTINCT rating) FROM ratings GROUP BY item_id",
+        "SELECT education, AVG(salary), COUNT(*) FROM ratings_wide GROUP BY education",
+        "SELECT COUNT(*), SUM(age) FROM ratings_wide WHERE warcross >= 3",
+        "SELECT COUNT(DISTINCT user_id) FROM ratings_wide",
     ]
     subprocess.run([sys.executable, "-c", COMPILED, str(policy), *queries], check=True)
 
@@ -344,21 +364,21 @@ def test_only_tables_and_refusals_come_out(guard: Guard, sql: str) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(conditions)
-def test_no_condition_fails_on_data(guard: Guard, condition: str) -> None:
+def test_no_condition_fails_on_data(exact: Guard, condition: str) -> None:
     """An error that the data raise would be a word about them: what passes the check never raises one."""
     failed: list[str] = []
-    outcome = type(guard._state.base).outcome
+    outcome = Base.outcome
 
-    def watched(base: object, question: object) -> object:
+    def watched(base: Base, question: Question) -> object:
         try:
-            return outcome(base, question)  # type: ignore[arg-type]
+            return outcome(base, question)
         except Exception as error:
             failed.append(str(error))
             raise
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kgather._guard.base.Base.outcome", watched)
-        reason(guard, f"SELECT COUNT(*) FROM ratings_wide WHERE {condition}")
+        reason(exact, f"SELECT COUNT(*) FROM ratings_wide WHERE {condition}")
     assert failed == []
 
 
@@ -376,62 +396,23 @@ def test_no_condition_fails_on_data(guard: Guard, condition: str) -> None:
 )
 @pytest.mark.parametrize("where", ["outcome", "column"])
 def test_what_breaks_inside_says_nothing(
-    guard: Guard, error: Exception, where: str, monkeypatch: pytest.MonkeyPatch
+    exact: Guard, error: Exception, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(f"kgather._guard.base.Base.{where}", broken)
-    told = refusal(guard, "SELECT SUM(salary) FROM ratings_wide WHERE joy_ride = 4")
+    told = refusal(exact, "SELECT SUM(salary) FROM ratings_wide WHERE joy_ride = 4")
     assert told.reason in (TOO_FEW_MESSAGE, LIMITS_MESSAGE)
     assert told.static is False
 
 
-# What a refusal takes
-
-
-OWN = str(Path(kgather.__file__).parent)  # a checkout may be called kgather, too, with all its environment
-
-
-def calls(guard: Guard, sql: str) -> Counter[tuple[str, str]]:
-    """How often each function is called while a query is refused."""
-    seen: Counter[tuple[str, str]] = Counter()
-
-    def profile(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OWN):
-            # The thread that watches the clock is no step.
-            seen[Path(frame.f_code.co_filename).name, frame.f_code.co_name] += 1
-
-    sys.setprofile(profile)
-    try:
-        told = reason(guard, sql)
-    finally:
-        sys.setprofile(None)
-    assert told == TOO_FEW_MESSAGE
-    return seen
-
-
-def test_none_and_few_take_the_same_steps(tmp_path: Path) -> None:
-    """Nobody, one and k - 1 people: the same functions are called as often, on a ledger that nobody has used."""
-    k = 60
-    policy = write_files(tmp_path, k=k)
-    sizes = dict(truth(tmp_path, "select pachinko, count(*) from ratings_wide where pachinko is not null group by 1"))
-    few = [value for value, size in sizes.items() if 0 < size < k - 10]
-    assert len(few) >= 2
-    seen = []
-    compile_kernels()
-    for value in (9, *few[:2]):
-        for file in tmp_path.glob("ledger.duckdb*"):
-            file.unlink()
-        sql = f"SELECT COUNT(*), AVG(salary) FROM ratings_wide WHERE pachinko = {value}"
-        seen.append(calls(Guard.from_policy(policy), sql))
-    assert seen[0] == seen[1] == seen[2]
-    assert sum(seen[0].values()) > 100
+# What a refusal says
 
 
 @pytest.mark.parametrize("value", [77, 1])
 def test_a_refusal_is_one_text(tmp_path: Path, value: int) -> None:
-    guard = Guard.from_policy(write_files(tmp_path, k=150))
+    guard = Guard.from_policy(write_exact_files(tmp_path, k=150))
     told = refusal(guard, f"SELECT COUNT(*) FROM ratings_wide WHERE pachinko = {value}")
     assert (told.reason, told.code, told.rule, told.static) == (TOO_FEW_MESSAGE, "KG001", Rule.TOO_FEW, False)
 

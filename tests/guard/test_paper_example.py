@@ -21,7 +21,7 @@ tables:
     artifacts: [warcross, joy_ride, egomaniac, pachinko, geekerella]
     measures: [salary, age]
     dimensions: [marital_status, city, education]
-aggregates: [COUNT, COUNT_DISTINCT, SUM, AVG, MIN, MAX]
+aggregates: [COUNT, COUNT_DISTINCT, SUM, AVG{more}]
 principals:
   analyst: {{}}
 """
@@ -48,7 +48,9 @@ def guard(tmp_path: Path) -> Callable[[str], Guard]:
         con.execute(f"create table recommendations as from '{ROOT / 'fixtures' / 'recommendation_table.csv'}'")
 
     def opened(mode: str) -> Guard:
-        (tmp_path / "guard.yml").write_text(POLICY.format(mode=mode), encoding="utf-8")
+        (tmp_path / "guard.yml").write_text(
+            POLICY.format(mode=mode, more=", MIN, MAX" if mode == "generalized" else ""), encoding="utf-8"
+        )
         return Guard.from_policy(tmp_path / "guard.yml")
 
     return opened
@@ -65,9 +67,8 @@ def test_exact_answers_the_query_about_many_and_refuses_those_about_one(guard: C
     assert asked.query(FIRST).to_pylist() == [row]
 
 
-@pytest.mark.parametrize("mode", ["adaptive", "generalized"])
-def test_the_salary_comes_out_of_no_answer(guard: Callable[[str], Guard], mode: str) -> None:
-    asked = guard(mode)
+def test_the_salary_comes_out_of_no_answer_about_classes(guard: Callable[[str], Guard]) -> None:
+    asked = guard("generalized")
     answered = 0
     for query in ["select count(*), avg(salary) from recommendations", FIRST, *OTHERS]:
         try:

@@ -193,15 +193,27 @@ def test_what_was_asked_already_is_asked_once(ask: Ask) -> None:
 
 
 def test_minimum_and_maximum_where_the_policy_lists_them(ask: Ask) -> None:
-    block = only(ask("SELECT MIN(salary), MAX(age) FROM ratings_wide", aggregates=["COUNT", "MIN", "MAX"]))
+    sql = "SELECT MIN(salary), MAX(age) FROM ratings_wide"
+    block = only(ask(sql, aggregates=["COUNT", "MIN", "MAX"], mode="generalized"))
     assert [a.function for a in block.aggregates] == ["MIN", "MAX"]
-    with pytest.raises(Refused, match="AVG"):
-        ask("SELECT AVG(salary) FROM ratings_wide", aggregates=["COUNT", "MIN"])
+    with pytest.raises(Refused, match="aggregates in the policy would allow it"):
+        ask("SELECT AVG(salary) FROM ratings_wide", aggregates=["COUNT", "MIN"], mode="generalized")
+    with pytest.raises(Refused, match="aggregates in the policy would allow it"):
+        ask("SELECT MIN(salary) FROM ratings_wide", mode="generalized")
     with pytest.raises(Refused, match="per person"):
         ask(
             "SELECT MAX(n) FROM (SELECT user_id, COUNT(*) AS n FROM ratings GROUP BY user_id) AS t",
             aggregates=["COUNT", "MAX"],
+            mode="generalized",
         )
+
+
+@pytest.mark.parametrize("function", ["MIN", "MAX"])
+def test_no_hint_at_what_the_mode_never_answers(ask: Ask, function: str) -> None:
+    with pytest.raises(Refused, match=f"Mode measured does not answer {function}") as told:
+        ask(f"SELECT {function}(salary) FROM ratings_wide")
+    assert "would allow" not in told.value.reason
+    assert told.value.static
 
 
 def test_explain_shows_the_questions_and_the_answer(ask: Ask, catalog: Catalog) -> None:
@@ -210,8 +222,8 @@ def test_explain_shows_the_questions_and_the_answer(ask: Ask, catalog: Catalog) 
     )
     assert isinstance(made, Plan)
     text = explain(made, catalog.unit)
-    assert text.count("/* atoms of privacy units */") == 1
-    assert text.count("/* atoms of rows of ratings */") == 1
+    assert text.count("/* of people */") == 1
+    assert text.count("/* of rows of ratings */") == 1
     assert 'WHERE ("ratings_wide"."joy_ride" = 5)' in text
     assert text.rstrip().endswith('WHERE b1."value_3" > 9;')
     assert "-- kg_block_1: key_1, value_1, value_2, value_3" in text

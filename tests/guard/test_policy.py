@@ -39,7 +39,7 @@ def test_example() -> None:
     assert policy.k == 5
     assert policy.aggregates == AGGREGATES
     assert policy.limits_of("analyst").time_ms == 10_000
-    assert policy.mode_of("analyst") == "adaptive"
+    assert policy.mode == "measured"
     assert not policy.margins
     pivot = policy.tables["ratings_wide"].pivot_of
     assert pivot is not None
@@ -62,22 +62,26 @@ match: expected
 round: 2
 diversity: {l: 2, columns: [people.m]}
 limits: {time_ms: 500, memory: 2GB, statement_bytes: 1000, depth: 10}
-principals: {a: {time_ms: 9, mode: exact}, b: , c: {depth: 5}}
+principals: {a: {time_ms: 9}, b: , c: {depth: 5}}
 """
     policy = parse_policy(SMALL + more)
     assert policy.aggregates == ("COUNT", "SUM", "MIN", "MAX")
     assert policy.limits_of("a").time_ms == 9
     assert policy.limits_of("b").time_ms == 500
     assert (policy.limits_of("c").depth, policy.limits_of("c").memory) == (5, "2GB")
-    assert (policy.mode_of("a"), policy.mode_of("b")) == ("exact", "generalized")
     with pytest.raises(InputError, match="no principal 'd'"):
         policy.limits_of("d")
 
 
+def test_the_mode_of_old_is_the_mode_of_today() -> None:
+    assert parse_policy(SMALL + "mode: adaptive\n").mode == "measured"
+    assert parse_policy(SMALL).mode == "measured"
+
+
 WRONG = {
     "no YAML": ("tables: [", "p.yml:1: this is no YAML"),
-    "no mapping": ("- 1", "p.yml:1: a policy is a list of entries"),
-    "nothing": ("", "p.yml:1: a policy is a list of entries"),
+    "no mapping": ("- 1", "p.yml:1: a policy has entries"),
+    "nothing": ("", "p.yml:1: a policy has entries"),
     "tag": ("k: !!python/object:os.system 1", "p.yml:1: "),
     "twice": (SMALL + "k: 4\n", "p.yml:17: 'k' stands here twice"),
     "unknown entry": (SMALL + "kk: 4\n", "p.yml:17: kk: is no entry"),
@@ -87,7 +91,36 @@ WRONG = {
     "k too small": (SMALL.replace("k: 3", "k: 1"), "p.yml:3: k: "),
     "k a text": (SMALL.replace("k: 3", "k: '3'"), "p.yml:3: k: "),
     "mode": (SMALL + "mode: fast\n", "p.yml:17: mode: "),
-    "match": (SMALL + "match: any\n", "p.yml:17: match: match goes with mode generalized"),
+    "mode of a principal": (
+        SMALL + "principals: {a: {mode: exact}}\n",
+        "p.yml:17: principals.a.mode: the mode is the ledger's, not a principal's",
+    ),
+    "no budget": (SMALL + "budget: none\n", "p.yml:17: budget: has to be epsilon and delta"),
+    "empty budget": (SMALL + "budget:\n", "p.yml:17: budget: has to be epsilon and delta"),
+    "budget of nothing": (SMALL + "budget: {epsilon: 0}\n", "p.yml:17: budget.epsilon: "),
+    "exact about two tables": (
+        SMALL + "mode: exact\n",
+        "p.yml:10: tables.visits: mode exact answers about one protected table with one row a person",
+    ),
+    "match": (SMALL + "match: any\n", "p.yml:17: match: match goes with mode generalized, and this is mode measured"),
+    "round": (SMALL + "round: 2\n", "p.yml:17: round: round goes with modes exact and generalized; mode measured"),
+    "diversity of measured": (
+        SMALL + "diversity: {l: 2, columns: [people.m]}\n",
+        "p.yml:17: diversity: diversity goes with modes exact and generalized; mode measured",
+    ),
+    "budget of generalized": (
+        SMALL + "mode: generalized\nbudget: {epsilon: 8}\n",
+        "p.yml:18: budget: budget goes with mode measured, and mode generalized has none",
+    ),
+    "prepare of generalized": (
+        SMALL + "mode: generalized\nprepare: [SELECT COUNT(*) FROM people]\n",
+        "p.yml:18: prepare: prepare goes with mode measured, and mode generalized measures nothing",
+    ),
+    "generalized about nothing": (
+        SMALL.replace("    artifacts: [a, b]\n", "").replace("[place, stars]", "[place, stars]\n    grain: rows")
+        + "mode: generalized\n",
+        "mode generalized gathers people by their artifacts in tables with one row a person",
+    ),
     "two roles": (SMALL.replace("[m]", "[A]"), "p.yml:5: tables.people: column 'A' is both artifact and measure"),
     "unit with a role": (SMALL.replace("[m]", "[ID]"), "both unit and measure"),
     "no unit": (
@@ -109,7 +142,7 @@ WRONG = {
         "p.yml:15: joins.0: table 'persons' is not in this policy",
     ),
     "join of a column": (SMALL.replace("visits.place =", "visits.spot ="), "p.yml:16: joins.1: 'spot' is no column"),
-    "join form": (SMALL.replace("visits.place =", "visits.place <"), "p.yml:16: joins.1: is an equality"),
+    "join form": (SMALL.replace("visits.place =", "visits.place <"), "p.yml:16: joins.1: has to be an equality"),
     "join of a unit": (
         SMALL.replace("visits.place =", "visits.id ="),
         "a privacy unit is only joined to a privacy unit",
@@ -121,10 +154,13 @@ WRONG = {
     "aggregates": (SMALL + "aggregates: [MEDIAN]\n", "p.yml:17: aggregates.0: "),
     "memory": (SMALL + "limits: {memory: lots}\n", "p.yml:17: limits.memory: "),
     "limits": (SMALL + "limits: {time_ms: 0}\n", "p.yml:17: limits.time_ms: "),
-    "diversity": (SMALL + "diversity: {l: 2, columns: [m]}\n", "p.yml:17: diversity.columns: 'm' is no measure"),
+    "diversity": (
+        SMALL + "mode: generalized\ndiversity: {l: 2, columns: [m]}\n",
+        "p.yml:18: diversity.columns: 'm' is no measure",
+    ),
     "diversity of one": (SMALL + "diversity: {l: 1, columns: [people.m]}\n", "p.yml:17: diversity.l: "),
     "principal": (SMALL + "principals: {a: {age: 3}}\n", "p.yml:17: principals.a.age: is no entry"),
-    "same_as": (SMALL.replace("[m]", "[m]\n    same_as: {m: visits.stars}"), "both have one role"),
+    "same_as": (SMALL.replace("[m]", "[m]\n    same_as: {m: visits.stars}"), "give both one role"),
     "same_as of nothing": (SMALL.replace("[m]", "[m]\n    same_as: {m: visits.m}"), "is no column of another table"),
     "coarsened": (SMALL.replace("[m]", "[m]\n    coarsened: {t: hour}"), "p.yml:9: tables.people.coarsened.t: "),
 }
@@ -216,10 +252,10 @@ def test_what_the_data_say_about_grains(catalog: Catalog) -> None:
         ("BOOLEAN", "boolean"),
         ("DATE", "date"),
         ("TIMESTAMP", "timestamp"),
-        ("TIMESTAMP WITH TIME ZONE", "other"),
-        ("TIMESTAMP_NS", "other"),
+        ("TIMESTAMP WITH TIME ZONE", "timestamp"),
+        ("TIMESTAMP_NS", "timestamp"),
         ("INTEGER[]", "other"),
-        ("ENUM('a')", "other"),
+        ("ENUM('a')", "text"),
         ("STRUCT(a INTEGER)", "other"),
         ("BLOB", "other"),
     ],

@@ -13,7 +13,7 @@ from kgather._guard.refused import Refused, Rule
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "guard"
 ALLOWED = sorted(path for path in FIXTURES.glob("*.sql") if not path.stem.endswith("__refused"))
 REFUSED = sorted(FIXTURES.glob("*__refused.sql"))
-WITHOUT_FIXTURES = {Rule.LIMITS, Rule.PARAMETERS, Rule.WITNESS, Rule.TOO_FEW}
+WITHOUT_FIXTURES = {Rule.LIMITS, Rule.PARAMETERS, Rule.WITNESS, Rule.TOO_FEW, Rule.BUDGET}
 
 
 def cases(paths: list[Path]) -> list[Any]:
@@ -41,7 +41,7 @@ def test_every_rule_has_its_pair() -> None:
 @pytest.mark.parametrize("refusal", refused())
 def test_refused(ask: Ask, refusal: Refusal) -> None:
     with pytest.raises(Refused) as caught:
-        ask(refusal.sql)
+        ask(refusal.sql, **refusal.changes)
     assert caught.value.rule == refusal.rule
     assert said(caught.value).startswith(refusal.reason)
     assert caught.value.static

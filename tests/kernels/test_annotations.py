@@ -282,9 +282,9 @@ def test_partitions(watch: Watch) -> None:
             outcome = (np.arange(N) // 20).astype(kind)
             spread = whole.spread(outcome)
             codes = (np.arange(N) % 4).astype(np.int32)
-            finer = whole.refined(spread, K, {"x": column}, seed=np.uint64(3), sd=1.0, diverse=[codes], l=2)
+            finer = whole.refined(spread, K, {"x": column}, diverse=[codes], l=2)
             finer.means("x", column, K)
             finer.units()
-            finer.refined(finer.spread((np.arange(N) % 2).astype(kind)), K, {"x": column}, seed=np.uint64(3), sd=1.0)
+            finer.refined(finer.spread((np.arange(N) % 2).astype(kind)), K, {"x": column})
 
     assert watch.over(run) == set()

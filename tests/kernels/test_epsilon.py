@@ -11,7 +11,7 @@ from kernel_data import Ratings, check_growth, matrix_of, movielens_100k
 
 from kgather._errors import InputError
 from kgather.udfs.gathering import bkg, epsilon
-from kgather.udfs.gathering.epsilon import decompose, gather
+from kgather.udfs.gathering.epsilon import decompose, gather, keep_cliques
 from kgather.udfs.preferences.learning import learn
 from kgather.udfs.preferences.metric import comparison_vectors
 from kgather.udfs.ratings._equal_rows import equal_rows
@@ -175,6 +175,20 @@ def test_promises_on_any_data(data: st.DataObject) -> None:
         members = [rows[user] for user in np.flatnonzero(groups == group)]
         assert clique == is_proximate(members, epsilon, 5)
     assert np.array_equal(groups, gather(matrix(rows), k, **options, threads=3))
+    kept = keep_cliques(matrix(rows), k, **options)
+    for group in range(kept.max() + 1):
+        members = [rows[user] for user in np.flatnonzero(kept == group)]
+        assert k <= len(members) < 2 * k
+        assert is_proximate(members, epsilon, 5)
+
+
+def test_who_is_in_no_clique_is_left_out() -> None:
+    rows: list[Row] = [[1, None], [2, None], [2, None], [5, None], [5, 5], [None, 5], [None, 4], [None, 5]]
+    options = {"epsilon": 1, "rating_range": 5, "vectors": np.zeros((8, 1))}
+    kept = keep_cliques(matrix(rows), 3, **options)
+    assert kept.tolist() in ([0, 0, 0, -1, -1, 1, 1, 1], [1, 1, 1, -1, -1, 0, 0, 0])
+    assert (keep_cliques(matrix(rows), 4, **options) == -1).all()
+    assert (keep_cliques(matrix(rows), 4, **(options | {"epsilon": 5})) >= 0).all()
 
 
 def _most_in_cliques(points: np.ndarray, k: int, epsilon: float) -> int:

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import pytest
+from dbt_commands import RUNNER, Outcome
 
 from kgather._scaffold import write_project
 
@@ -18,27 +18,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 CONSUMER = ROOT / "tests" / "consumer"
-
-# Several dbt commands in one process: starting dbt takes longer than most of what it does here.
-RUNNER = """
-import json, os, sys
-from pathlib import Path
-import kgather
-from dbt.adapters.duckdb.connections import DuckDBConnectionManager
-from dbt.cli.main import dbtRunner
-
-outcomes = {}
-for name, (folder, command) in json.loads(sys.argv[1]).items():
-    os.chdir(folder)
-    sys.stdout = (Path(sys.argv[2]) / f"{name}.txt").open("w")
-    outcome = dbtRunner().invoke(["--no-version-check", "--no-use-colors", "--log-level-file", "none", *command])
-    DuckDBConnectionManager.close_all_connections()
-    sys.stdout.close()
-    outcomes[name] = outcome.success
-sys.stdout = sys.__stdout__
-print(json.dumps({"kgather": kgather.__file__, "outcomes": outcomes}))
-"""
-
 
 CUSTOMIZED = {
     "method": "customized",
@@ -48,11 +27,6 @@ CUSTOMIZED = {
     "artifacts": [101, 102],
     "personal_columns": ["age"],
 }
-
-
-class Outcome(NamedTuple):
-    success: bool
-    output: str
 
 
 class Shop:
@@ -244,16 +218,18 @@ def test_k_beyond_the_users_is_refused_with_both_numbers(outcomes: dict[str, Out
 
 def test_k_anonymous_fails_on_any_relation_that_is_not(outcomes: dict[str, Outcome]) -> None:
     # Of the visitors every class has 5 members, those with a null too: no two more than 50.
-    assert "FAIL 1 visitors_is_k_anonymous" in outcomes["k_too_large"].output
+    assert "FAIL 20 visitors_is_k_anonymous" in outcomes["k_too_large"].output
 
 
-# How many rows each test returns. Both of the columns have values, or null, with 5 rows and with 10.
+# How many people each puts at risk. All four classes of age and district, of 5 rows each, are too few and have too few
+# values; of the ages only 18-30 is farther than 0.7 from everybody, as all of it live in the north. A district counts
+# its different visitors: five in each of the three.
 FAILURES = {
-    "visitors_is_l_diverse": 1,
-    "visitors_is_t_close": 1,
-    "visitors_is_alpha_k_anonymous": 1,
-    "districts_have_enough_visitors": 1,
-    "visitors_has_no_risk_query_conditions": 4,
+    "visitors_is_l_diverse": 20,
+    "visitors_is_t_close": 5,
+    "visitors_is_alpha_k_anonymous": 20,
+    "districts_have_enough_visitors": 15,
+    "visitors_has_no_risk_query_conditions": 20,
 }
 
 
@@ -318,12 +294,15 @@ def test_text_items_and_the_plugin(shop: Shop, outcomes: dict[str, Outcome]) -> 
     assert min(groups) >= (5,)
 
 
-def test_a_plain_checkout_says_what_it_needs(outcomes: dict[str, Outcome]) -> None:
-    output = outcomes["checkout"].output
-    assert not outcomes["checkout"].success
-    assert "ratings is not set." in output
-    assert "k is not set." in output
-    assert "Traceback" not in output
+def test_a_checkout_publishes_its_sample(without_links: Path, outcomes: dict[str, Outcome]) -> None:
+    """By its own profile, and with all that `dbt docs` draws of a rating's way."""
+    assert outcomes["checkout"].success, outcomes["checkout"].output
+    database = without_links / "target" / "kgather.duckdb"
+    assert query(database, "select bool_and(passed) from kgather__audit") == [(True,)]
+    assert query(database, "select min(group_size) >= 5 from kgather__groups") == [(True,)]
+    manifest = json.loads((without_links / "target" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["parent_map"]["model.kgather.sample_ratings"] == ["source.kgather.examples.ratings"]
+    assert "model.kgather.sample_ratings" in manifest["parent_map"]["model.kgather.base_kgather__read_ratings"]
 
 
 def test_the_project_to_start_from_builds(started: Path, outcomes: dict[str, Outcome]) -> None:

@@ -108,6 +108,9 @@ def test_both_dbt_projects_agree_but_for_their_paths() -> None:
     """The one at the root is for those whose packages.yml names the git repository."""
     at_root = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
     shipped = yaml.safe_load((ROOT / "src/kgather/dbt/dbt_project.yml").read_text(encoding="utf-8"))
+    # A checkout is a project of its own, too, with a sample that it publishes.
+    assert at_root.pop("vars") == {"checkout_settings": {"ratings": "sample_ratings", "k": 5}}
+    assert at_root["model-paths"].pop() == "examples/checkout"
     assert set(at_root) == set(shipped)
     for name, value in shipped.items():
         # Neither has tests in SQL: that path only keeps dbt from a folder `tests` that holds something else.

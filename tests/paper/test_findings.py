@@ -7,8 +7,9 @@ import pytest
 
 from kgather._errors import InputError
 from kgather._paper.experiments import EXPERIMENTS, chosen, write
-from kgather._paper.findings import number, statement
+from kgather._paper.findings import in_part, number, statement
 from kgather._paper.movielens import read_movielens
+from kgather._paper.parts import parts_table, verdict_table
 
 
 @pytest.mark.parametrize(
@@ -16,15 +17,29 @@ from kgather._paper.movielens import read_movielens
     [(100, "reproduced"), (102, "reproduced"), (98, "reproduced"), (106, "near"), (106.1, "not reproduced")],
 )
 def test_a_number_is_judged_by_its_deviation(measured: float, verdict: str) -> None:
-    found = number("loss", measured, 100, within=0.02)
+    found = number("loss", measured, 100, chance=200, within=0.02)
     assert found.verdict == verdict
     assert found.deviation == pytest.approx(measured / 100 - 1)
 
 
 def test_points_judge_numbers_that_may_be_near_zero() -> None:
-    assert number("risk", 0.32, 0.10, points=1).verdict == "reproduced"
-    assert number("risk", 2.9, 0.0, points=1).verdict == "near"
-    assert number("risk", 2.9, 0.0, points=1).deviation is None
+    assert number("risk", 0.32, 0.10, chance=50, points=1).verdict == "reproduced"
+    assert number("risk", 2.9, 0.0, chance=50, points=1).verdict == "near"
+    assert number("risk", 2.9, 0.0, chance=50, points=1).deviation is None
+
+
+@pytest.mark.parametrize(
+    ("measured", "chance", "verdict"),
+    [(100, 101, "as by chance"), (100, 105, "reproduced"), (105, 105, "as by chance"), (105, 100, "as by chance"),
+     (105, 120, "near"), (120, 100, "not reproduced"), (120, 130, "not reproduced")],
+)  # fmt: skip
+def test_what_chance_comes_as_near_to_is_no_merit(measured: float, chance: float, verdict: str) -> None:
+    assert number("loss", measured, 100, chance=chance, within=0.02).verdict == verdict
+
+
+def test_a_printed_number_needs_chance_beside_it() -> None:
+    with pytest.raises(ValueError, match="what does chance give"):
+        number("loss", 100, 100)
 
 
 def test_what_is_not_printed_is_not_judged() -> None:
@@ -33,8 +48,16 @@ def test_what_is_not_printed_is_not_judged() -> None:
 
 
 def test_a_statement_holds_or_does_not_or_in_part() -> None:
-    verdicts = [statement("order", "a < b", "b < a", holds=holds).verdict for holds in (True, False, None)]
-    assert verdicts == ["reproduced", "not reproduced", "near"]
+    told = {
+        (holds, by_chance): statement("order", "a < b", "b < a", holds=holds, chance="c", by_chance=by_chance).verdict
+        for holds in (True, False, None)
+        for by_chance in (True, False, None)
+    }
+    assert {told[True, False], told[True, None]} == {"reproduced"}
+    assert told[None, False] == "near"
+    assert {told[True, True], told[None, None], told[None, True]} == {"as by chance"}
+    assert {told[False, any_] for any_ in (True, False, None)} == {"not reproduced"}
+    assert [in_part(True, True), in_part(True, False), in_part(False, False)] == [True, None, False]
 
 
 def test_experiments_have_names_of_their_own_and_say_what_they_are() -> None:
@@ -48,22 +71,38 @@ def test_experiments_have_names_of_their_own_and_say_what_they_are() -> None:
 
 def test_findings_are_written_and_curves_drawn(tmp_path: Path) -> None:
     findings = [
-        *(number("loss, one", k + 0.5, k, x=k, reading="so, or so") for k in (2, 3)),
+        *(number("loss, one", k + 0.5, k, chance=9, x=k, shows="table I", reading="so, or so") for k in (2, 3)),
         *(number("loss, two", k + 1.5, x=k) for k in (2, 3)),
-        statement("order", "one < two", "as said", holds=True),
+        statement("order", "one < two", "as said", holds=True, chance="not so", by_chance=False),
     ]
     table, picture = write(tmp_path / "new", EXPERIMENTS[0], findings)
     with table.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["measured"] for row in rows] == ["2.5", "3.5", "3.5", "4.5", "as said"]
     assert rows[0]["paper"] == "2"
-    assert rows[0]["reading"] == "so, or so"
+    assert (rows[0]["reading"], rows[0]["chance"], rows[0]["shows"]) == ("so, or so", "9", "table I")
     assert rows[2]["deviation"] == ""
     drawn = picture.read_text(encoding="utf-8")
     assert all(f">{text}<" in drawn for text in ("loss", "one", "two", "paper"))
     again = write(tmp_path / "again", EXPERIMENTS[0], findings)[1]
     assert again.read_text(encoding="utf-8") == drawn
     assert write(tmp_path, EXPERIMENTS[0], findings[-1:]) == [tmp_path / f"{EXPERIMENTS[0].name}.csv"]
+
+
+def test_tables_of_verdicts_and_parts() -> None:
+    findings = [
+        *(number("loss", k + off, k, chance=90, x=k, shows="table II, figure 4") for k, off in ((2, 0), (3, 1))),
+        number("not judged", 1.0),
+        statement("order", "one < two", "as said", holds=True, chance="not so", by_chance=False),
+    ]
+    of_all = {"microaggregation": ("Casino et al.", findings)}
+    assert verdict_table(of_all).splitlines()[2:] == [
+        "| `microaggregation` | loss | 2 to 3 | 2 to 4 | 90 to 90 | reproduced at k = 2; not reproduced at k = 3 |",
+        "| `microaggregation` | order | one < two | as said | not so | reproduced |",
+    ]
+    parts = parts_table(of_all)
+    assert "| Casino et al. | table II | `microaggregation`: loss |" in parts
+    assert "| Casino et al. | table I | absent: shows a form of data, without anything to measure |" in parts
 
 
 def test_other_data_are_refused(sample: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -13,8 +14,9 @@ import jinja2
 from dbt_macros import SQL, CompilerError
 from duck import insert
 
-MACROS = ("kg_quoted", "kg_as_seen", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
-          "kg_risk_conditions")  # fmt: skip
+MACROS = ("kg_quoted", "kg_as_seen", "kg_class_sizes", "kg_classed", "kg_class_frequencies", "kg_class_l",
+          "kg_class_alpha", "kg_class_t", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
+          "kg_column_sets", "kg_risk", "kg_risk_conditions")  # fmt: skip
 
 Row = tuple[Any, ...]
 
@@ -39,6 +41,7 @@ def fill(
 def _templates() -> dict[str, str]:
     """Every generic test and macro they use as plain Jinja."""
     files = [*(SQL / "tests").glob("*.sql"), SQL / "privacy" / "names_as_literals.sql",
+             SQL / "privacy" / "count_failures.sql", SQL / "privacy" / "find_sql_macros.sql",
              SQL / "generalize" / "generalized_columns.sql"]  # fmt: skip
     return {
         file.stem: re.sub(r"{%(-?) (end)?test\b", r"{%\1 \2macro", file.read_text(encoding="utf-8")) for file in files
@@ -47,23 +50,49 @@ def _templates() -> dict[str, str]:
 
 def rendered(test: str, model: str, *, execute: bool = True, **arguments: object) -> str:
     """The SQL of a generic test. Raises CompilerError where it refuses its arguments."""
+    return _rendered(test, model, execute, arguments)[0]
+
+
+def _rendered(test: str, model: str, execute: bool, arguments: dict[str, object]) -> tuple[str, dict[str, str]]:
+    """The SQL of a generic test, and the configuration that it gives itself."""
 
     def refuse(message: str) -> None:
         raise CompilerError(message)
 
+    def config(**told: str) -> str:
+        configured.update(told)
+        return ""
+
+    configured: dict[str, str] = {}
     given: dict[str, Any] = {"exceptions": type("", (), {"raise_compiler_error": staticmethod(refuse)}),
-                             "execute": execute, "kgather": {}, "tojson": str, "var": {}.get}  # fmt: skip
+                             "execute": execute, "kgather": {}, "tojson": str, "var": {}.get,
+                             "config": config, "run_query": lambda _: SimpleNamespace(rows=[])}  # fmt: skip
     environment = jinja2.Environment(extensions=["jinja2.ext.do"], undefined=jinja2.StrictUndefined)
-    for file in ("names_as_literals", "generalized_columns", test):
+    for file in ("names_as_literals", "count_failures", "find_sql_macros", "generalized_columns", test):
         given["kgather"].update(vars(environment.from_string(_templates()[file]).make_module(given)))
-    return str(given["kgather"][test](model, **arguments))
+    return str(given["kgather"][test](model, **arguments)), configured
+
+
+# What is the same in every row of failures: the numbers that dbt compares with warn_if and error_if.
+_COUNTED = "columns(lambda kg_name: not kg_name like '%_at_risk')"
 
 
 def failures(con: duckdb.DuckDBPyConnection, test: str, model: str, **arguments: object) -> list[Row]:
-    """What a generic test returns, wrapped as dbt does."""
+    """What a generic test returns, wrapped as dbt does, but for the counts of people that every row repeats."""
     return con.execute(
-        f"select * from ({rendered(test, model, **arguments)}) as dbt_internal_test order by all"
+        f"select {_COUNTED} from ({rendered(test, model, **arguments)}) as dbt_internal_test order by all"
     ).fetchall()
+
+
+def counted(
+    con: duckdb.DuckDBPyConnection, test: str, model: str, limit: int | None = None, **arguments: object
+) -> object:
+    """What dbt compares with warn_if and error_if, as it asks for it."""
+    sql, configured = _rendered(test, model, True, arguments)
+    bounded = f"select * from ({sql})" + (f" limit {limit}" if limit else "")
+    calculated = configured.get("fail_calc", "count(*)")
+    [(found,)] = con.execute(f"select {calculated} as failures from ({bounded}) as dbt_internal_test").fetchall()
+    return found
 
 
 # The models by their definitions ---------------------------------------------------------------------------------

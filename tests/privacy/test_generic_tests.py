@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import pytest
 from dbt_macros import CompilerError
-from privacy_data import failures, fill, rendered
+from privacy_data import counted, failures, fill, rendered
 
 # Classes by (age, zip): four of (20, a), five of (30, null).
 ROWS = [
@@ -154,3 +154,74 @@ def test_values_are_told_apart_as_a_reader_sees_them(con: duckdb.DuckDBPyConnect
     assert failures(con, "group_size_at_least", "seen", group_column="x", k=2) == [(1, 2)]
     assert failures(con, "no_risk_query_conditions", "seen", column_names=["x"], k=2, m=1) == [(["x"], 1, 2)]
     assert failures(con, "alpha_k_anonymous", "seen", column_names=["x"], sensitive_columns=["illness"], alpha=1, k=2)
+
+
+# In ROWS, class one has four people and class two has five.
+@pytest.mark.parametrize(
+    ("test", "arguments", "people_at_risk", "classes_at_risk"),
+    [
+        ("k_anonymous", {"column_names": QI, "k": 4}, 0, 0),
+        ("k_anonymous", {"column_names": QI, "k": 5}, 4, 1),
+        ("k_anonymous", {"column_names": QI, "k": 6}, 9, 2),
+        ("group_size_at_least", {"group_column": "zip", "k": 4}, 0, 0),
+        ("group_size_at_least", {"group_column": "zip", "k": 6}, 9, 2),
+        # Three illnesses among the four; one among the five, and null is nobody.
+        ("group_size_at_least", {"group_column": "zip", "k": 4, "member_column": "illness"}, 4, 2),
+        ("l_diverse", {**S, "l": 2}, 0, 0),
+        ("l_diverse", {**S, "l": 3}, 5, 1),
+        # Both classes fail by some column, the second by the first alone: each person counts once.
+        ("l_diverse", {**S, "sensitive_columns": ["illness", "salary"], "l": 5}, 9, 2),
+        ("l_diverse", {**S, "sensitive_columns": ["illness", "illness"], "l": 3}, 5, 1),
+        ("t_close", {**S, "t": 0.2778}, 0, 0),
+        ("t_close", {**S, "t": 0.25}, 4, 1),
+        ("t_close", {**S, "t": 0.2}, 9, 2),
+        ("alpha_k_anonymous", {**S, "alpha": 0.6, "k": 4}, 0, 0),
+        ("alpha_k_anonymous", {**S, "alpha": 0.59, "k": 4}, 5, 1),
+        ("alpha_k_anonymous", {**S, "alpha": 0.59, "k": 5}, 9, 2),
+        ("no_risk_query_conditions", {"column_names": QI, "k": 5, "m": 2}, 4, 1),
+        ("no_risk_query_conditions", {"column_names": QI, "k": 4, "m": 2}, 0, 0),
+        # Every row is matched by a condition on each of the two columns, and there are only nine.
+        ("no_risk_query_conditions", {"column_names": QI, "k": 6, "m": 1}, 9, 4),
+        ("anonymized", {"quasi_identifiers": QI, "k": 4}, 0, 0),
+        ("anonymized", {"quasi_identifiers": QI, "k": 5}, 4, 1),
+        # The second class alone keeps neither l nor t, and counts once.
+        ("anonymized", {"quasi_identifiers": QI, "k": 4, "sensitive": ["illness"], "l": 3, "diversity": "distinct",
+                        "alpha": 0.59}, 5, 1),
+        ("anonymized", {"quasi_identifiers": QI, "k": 5, "sensitive": ["illness"], "l": 3, "diversity": "distinct"},
+         9, 2),
+    ],
+)  # fmt: skip
+def test_thresholds_mean_people(
+    people: duckdb.DuckDBPyConnection,
+    test: str,
+    arguments: dict[str, Any],
+    people_at_risk: int,
+    classes_at_risk: int,
+) -> None:
+    assert counted(people, test, "people", **arguments) == people_at_risk
+    assert counted(people, test, "people", **arguments, measure="classes") == classes_at_risk
+    # A limit of rows does not make the people fewer.
+    assert counted(people, test, "people", limit=1, **arguments) == people_at_risk
+    empty = "(select * from people where false) dbt_subquery"
+    assert counted(people, test, empty, **arguments) == 0
+
+
+def test_a_group_without_a_known_member_never_passes(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con, "unknown", ["zip", "member"], ["varchar", "integer"], [("a", None), ("a", None), ("b", 1), ("b", 2)])
+    arguments = {"group_column": "zip", "member_column": "member", "k": 2}
+    assert failures(con, "group_size_at_least", "unknown", **arguments) == [(0, 1)]
+    assert counted(con, "group_size_at_least", "unknown", **arguments) == 1
+
+
+def test_rows_that_are_too_many_or_repeated_are_counted(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("create table whole as from range(5); create table part as from range(3)")
+    assert counted(con, "rows_add_up", "whole", parts=["part"]) == 2
+    assert counted(con, "rows_add_up", "part", parts=["whole"]) == 2
+    assert counted(con, "rows_add_up", "whole", parts=["whole"]) == 0
+
+
+def test_other_measures_are_refused() -> None:
+    with pytest.raises(
+        CompilerError, match="k_anonymous needs a measure that is people or classes, but received: rows"
+    ):
+        rendered("k_anonymous", "people", column_names=QI, k=2, measure="rows")

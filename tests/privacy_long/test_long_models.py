@@ -82,17 +82,32 @@ def rendered(con: duckdb.DuckDBPyConnection, test: str, model: str, *, execute: 
         "execute": execute,
         "run_query": run_query,
         "exceptions": SimpleNamespace(raise_compiler_error=refuse),
+        "config": lambda **_: "",
     }
-    helpers = ("privacy/names_as_literals", "generalize/generalized_columns", "functions/rating_list")
+    helpers = (
+        "privacy/names_as_literals",
+        "privacy/count_failures",
+        "privacy/find_sql_macros",
+        "generalize/generalized_columns",
+        "functions/rating_list",
+    )
     for file in (*helpers, f"tests/{test}"):
         namespace.update(vars(template(file).make_module(names)))
     return str(namespace[test](model, **given))
 
 
 def failures(con: duckdb.DuckDBPyConnection, test: str, model: str = "ratings", **arguments: object) -> Failures:
-    """What a generic test returns, wrapped as dbt does."""
+    """What a generic test returns, wrapped as dbt does, but for the counts that every row repeats."""
     query = rendered(con, test, model, **arguments)
-    return con.execute(f"select * from ({query}) as dbt_internal_test order by all").fetchall()
+    kept = "columns(lambda kg_name: not kg_name like '%_at_risk')"
+    return con.execute(f"select {kept} from ({query}) as dbt_internal_test order by all").fetchall()
+
+
+def people_at_risk(con: duckdb.DuckDBPyConnection, test: str, **arguments: object) -> int:
+    """What dbt compares with warn_if and error_if."""
+    query = rendered(con, test, "ratings", **arguments)
+    [(found,)] = con.execute(f"select coalesce(max(people_at_risk), 0) from ({query})").fetchall()
+    return int(found)
 
 
 def non_sensitive(rows: Sequence[Row]) -> list[Row]:
@@ -109,6 +124,8 @@ def non_sensitive(rows: Sequence[Row]) -> list[Row]:
 def test_table_1(con: duckdb.DuckDBPyConnection, k: int, epsilon: int, expected: Failures) -> None:
     fill(con, non_sensitive(TABLE_1))
     assert failures(con, "k_epsilon_anonymous", k=k, epsilon=epsilon, width=6) == expected
+    at_risk = people_at_risk(con, "k_epsilon_anonymous", k=k, epsilon=epsilon, width=6)
+    assert at_risk == sum(users for _, users in expected)
 
 
 def test_table_2(con: duckdb.DuckDBPyConnection) -> None:
@@ -158,6 +175,10 @@ def test_km_anonymous_by_hand(con: duckdb.DuckDBPyConnection) -> None:
     assert failures(con, "km_anonymous", k=3, m=1) == []
     assert failures(con, "km_anonymous", k=2, m=2) == []
     assert failures(con, "km_anonymous", k=3, m=2) == [(2, 2, 3)]
+    # Three sets with two users each: at most six, and no more than there are.
+    [(users,)] = con.execute("select count(distinct user_id) from ratings").fetchall()
+    assert people_at_risk(con, "km_anonymous", k=3, m=2) == min(users, 6)
+    assert people_at_risk(con, "km_anonymous", k=3, m=1) == 0
     assert failures(con, "km_anonymous", k=2, m=3) == [(3, 1, 1)]
     # larger sets are not looked at once some fail
     assert failures(con, "km_anonymous", k=4, m=3) == [(1, 3, 2)]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kgather._cli.app import app
 from kgather._errors import InputError, KgatherError
-from kgather._publishing.publish import LOADED, Published
+from kgather._publishing.publish import Published
 from kgather._republishing.held_out import held_out
 from kgather._settings.publication import PublishSettings
 
@@ -131,16 +131,39 @@ def test_shapes_of_few_ids_are_not_told(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["read"]["users"]["shapes"] == ["a##"]
 
 
-def test_personal_columns_of_few_people_are_refused_before_any_work(tmp_path: Path, sample: Path) -> None:
+def _of_cities(tmp_path: Path, sample: Path) -> list[str]:
+    """The arguments that publish the sample with a city, which one person has alone, and an age of each user."""
     with duckdb.connect() as con:
         users = con.sql(f"select distinct user_id from '{sample}' order by all").fetchall()
     file = tmp_path / "users.csv"
-    lines = [f"{user},{'Rome' if at else 'Oslo'}" for at, (user,) in enumerate(users)]
-    file.write_text("user_id,city\n" + "\n".join(lines) + "\n")
-    arguments = ["publish", str(sample), "--k", "5", "--user-attributes", str(file), "--personal-columns", "city",
-                 "--generalize", "ndgh", "--out", str(tmp_path / "out")]  # fmt: skip
-    result = CliRunner().invoke(app, arguments)
+    lines = [f"{user},{'Rome' if at else 'Oslo'},{20 + at % 50}" for at, (user,) in enumerate(users)]
+    file.write_text("user_id,city,age\n" + "\n".join(lines) + "\n")
+    return ["publish", str(sample), "--k", "5", "--user-attributes", str(file), "--personal-columns", "city,age",
+            "--generalize", "ndgh", "--out", str(tmp_path / "out")]  # fmt: skip
+
+
+def test_personal_columns_are_not_shown_as_they_are_unasked(tmp_path: Path, sample: Path) -> None:
+    arguments, how = _of_cities(tmp_path, sample), tmp_path / "how.yml"
+    result = CliRunner().invoke(app, [*arguments, "--personal", "as_is"])
     assert isinstance(result.exception, InputError)
-    assert "belongs to 1 of the users, fewer than k = 5" in str(result.exception)
+    assert "rare ones single people out" in str(result.exception)
     assert "Oslo" not in str(result.exception)
-    assert LOADED not in str(result.exception)
+    how.write_text("age: {stop: 5}\n")
+    result = CliRunner().invoke(app, [*arguments, "--personal-recoding", str(how)])
+    assert isinstance(result.exception, InputError)
+    assert "column 'age': there is no setting 'stop'" in str(result.exception)
+
+
+@pytest.mark.slow
+def test_a_file_says_how_personal_columns_are_generalized(tmp_path: Path, sample: Path) -> None:
+    arguments, how = _of_cities(tmp_path, sample), tmp_path / "how.yml"
+    how.write_text("age: {step: 5}\ncity: {kind: category}\n")
+    result = CliRunner().invoke(app, [*arguments, "--personal-recoding", str(how), "--personal", "separate"])
+    assert result.exit_code == 0, result.exception
+    with duckdb.connect() as con:
+        shown = con.sql(f"from '{tmp_path}/out/personal.parquet'")
+        assert shown.columns == ["city", "age"]
+        rows = shown.fetchall()
+    assert "Oslo" not in {city for city, _ in rows}
+    assert min(rows.count(row) for row in set(rows)) >= 5
+    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0

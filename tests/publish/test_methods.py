@@ -11,10 +11,12 @@ import duckdb
 import pytest
 
 from kgather._errors import InputError
-from kgather._publishing.publish import LOADED_ATTRIBUTES, Published
+from kgather._loaders import LoadOptions
+from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource, Published, look
 from kgather._settings.publication import PublishSettings
 from kgather._settings.validation import validated
 from kgather._verify import promised_size, verify_release
+from kgather._verify.models import K_ANONYMITY
 
 Publish = Callable[..., Published]
 Rows = list[tuple[Any, ...]]
@@ -78,10 +80,18 @@ def test_bins_are_reported(sample: Path, publish_to: Publish) -> None:
     assert told["users in the largest bin"] == max(sizes)
 
 
-def test_microaggregation_is_the_centroid_of_filled_ratings(sample: Path, publish_to: Publish) -> None:
+@pytest.mark.parametrize("fill", ["median", "mean"])
+def test_microaggregation_is_the_centroid_of_filled_ratings(fill: str, sample: Path, publish_to: Publish) -> None:
     """The system of Casino et al.: fill, z-score, MDAV, centroid, de-standardize; nothing is learnt for it."""
     published = publish_to(
-        sample, k=5, method="mdav", metric="filled", homogenize="microaggregated", solver="none", refine=False
+        sample,
+        k=5,
+        method="mdav",
+        metric="filled",
+        homogenize="microaggregated",
+        solver="none",
+        refine=False,
+        fill=fill,
     )
     groups = secret_map(published)
     ratings = {
@@ -89,13 +99,14 @@ def test_microaggregation_is_the_centroid_of_filled_ratings(sample: Path, publis
         for user, item, rating in secret_rows(published, "select user_id, item_id, rating from stg_kgather__ratings")
     }
     [(low, high)] = secret_rows(published, "select scale_min, scale_max from int_kgather__scale")
+    filling = (low + high) / 2 if fill == "median" else mean(ratings.values())
     members = defaultdict(list)
     for user, group in groups.items():
         members[group].append(user)
     cells = released_rows(published, "select group_id, item_id, rating from kgather__ratings")
     assert len(cells) == 80 * len(members)
     for group, item, rating in cells:
-        filled = [ratings.get((user, item), (low + high) / 2) for user in members[group]]
+        filled = [ratings.get((user, item), filling) for user in members[group]]
         assert rating == pytest.approx(mean(filled))
     # All groups have k members but the last of MDAV, or those that took its members.
     assert Counter(map(len, members.values()))[5] >= len(members) - 5
@@ -125,9 +136,9 @@ def publish_books(publish_to: Publish, folder: Path, **settings: Any) -> Publish
 def test_a_wide_table_is_generalized(method: str, tmp_path: Path, publish_to: Publish) -> None:
     settings = {"k": 3, "method": method, "personal_columns": ["age", "city"]}
     # The rarest age and city are those of one person, which is not published unasked.
-    with pytest.raises(InputError, match="age, city belongs to 1 of the users, fewer than k = 3"):
-        publish_books(publish_to, tmp_path, **settings)
-    published = publish_books(publish_to, tmp_path, **settings, i_know_this_is_not_anonymous=True)
+    with pytest.raises(InputError, match="rare ones single people out"):
+        publish_books(publish_to, tmp_path, **settings, personal="as_is")
+    published = publish_books(publish_to, tmp_path, **settings, personal="as_is", i_know_this_is_not_anonymous=True)
     assert not (published.folder / "ratings.parquet").exists()
     with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
         assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS, "age", "city"]
@@ -141,7 +152,60 @@ def test_a_wide_table_is_generalized(method: str, tmp_path: Path, publish_to: Pu
     for user, group in secret_map(published).items():
         for book, values in zip(BOOKS, shown[group], strict=True):
             assert (true_values[user].get(book, 0.0) in values) if values else book not in true_values[user]
+    # The release keeps what it promised, and verify says what it is.
+    failed = [check.check for check in verify_release(published.folder, 3) if not check.passed]
+    assert failed == [K_ANONYMITY]
+
+
+@pytest.mark.parametrize("method", ["k_member", "mondrian", "k_likeness"])
+def test_personal_attributes_are_generalized_with_their_group(method: str, tmp_path: Path, publish_to: Publish) -> None:
+    published = publish_books(
+        publish_to, tmp_path, k=3, method=method, personal_columns=["age", "city"],
+        personal_recoding={"age": {"step": 5}, "city": {"hierarchy": CITIES}},
+    )  # fmt: skip
+    rows = released_rows(published, "from kgather__generalized")
+    # Nobody stands alone in anything that is shown, whichever columns somebody knows.
+    by_all = Counter((str(row[1:6]), *row[6:]) for row in rows)
+    assert min(by_all.values()) >= 3
+    assert min(Counter(row[6:] for row in rows).values()) >= 3
+    assert len(by_all) > 1
+    known = dict(secret_rows(published, "select user_id, (age, city) from stg_kgather__user_attributes"))
+    shown = {row[0]: row[6:] for row in rows}
+    labels = {line[0]: set(line) for line in CITIES}
+    for user, group in secret_map(published).items():
+        age, city = known[user]
+        low, high = map(int, shown[group][0].strip("[)").split(", "))
+        assert low <= age < high
+        assert shown[group][1] in labels[city]
+    told = checks(published)
+    assert told["users in the smallest class of all that is shown of somebody, personal attributes included"] >= 3
     assert all(check.passed for check in verify_release(published.folder, 3))
+
+
+def test_personal_attributes_may_have_a_table_of_their_own(tmp_path: Path, publish_to: Publish) -> None:
+    published = publish_books(
+        publish_to, tmp_path, k=3, method="k_member", personal="separate", personal_columns=["age", "city"],
+        personal_recoding={"age": {"step": 5}, "city": {"hierarchy": CITIES}},
+    )  # fmt: skip
+    with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
+        assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS]
+        assert con.sql("from kgather__personal").columns == ["age", "city"]
+        rows = con.sql("from kgather__personal").fetchall()
+        assert rows == con.sql("from kgather__personal order by all").fetchall()
+    assert len(rows) == 10
+    assert min(Counter(rows).values()) >= 3
+    told = checks(published)
+    assert told["users in the smallest class of the personal attributes"] == min(Counter(rows).values())
+    personal = dict(secret_rows(published, "select user_id, (age, city) from int_kgather__personal"))
+    both = Counter((group, personal[user]) for user, group in secret_map(published).items())
+    smallest = "users in the smallest intersection of a group and a class of the personal attributes"
+    assert told[smallest] == min(both.values())
+    assert all(check.passed for check in verify_release(published.folder, 3))
+
+
+CITIES = [
+    ["Los Angeles", "West", "*"], ["San Antonio", "West", "*"], ["New York", "East", "*"], ["Columbus", "East", "*"],
+]  # fmt: skip
 
 
 def test_the_papers_table_of_ranges(tmp_path: Path, publish_to: Publish) -> None:
@@ -206,6 +270,23 @@ def test_users_choose_their_level(
     assert promised_size(published.folder) == 1
 
 
+@pytest.mark.parametrize("method", ["bokg", "customized"])
+@pytest.mark.parametrize(("levels", "warned"), [([1], True), ([1, None], False), ([1, 5], False)])
+def test_who_lets_everybody_stand_alone_is_told(
+    method: str, levels: list[int | None], warned: bool, sample: Path, tmp_path: Path
+) -> None:
+    asked = {"k": 5, "method": method, "user_attributes": LOADED_ATTRIBUTES, "level_column": "level"}
+    told: list[str] = []
+    look(
+        [str(sample)],
+        validated(PublishSettings, asked),
+        LoadOptions(),
+        user_attributes=AttributesSource(str(levels_of(tmp_path, sample, levels))),
+        warn=told.append,
+    )
+    assert any("every user may stand alone" in warning for warning in told) == warned
+
+
 def test_levels_that_are_none(sample: Path, tmp_path: Path, publish_to: Publish) -> None:
     with pytest.raises(InputError, match="120 users have a level in the column level that is no whole number"):
         publish_to(
@@ -235,6 +316,38 @@ def test_epsilon_moves_ratings_into_windows(sample: Path, publish_to: Publish) -
     assert all(check.passed for check in verify_release(published.folder, 5))
     said = json.loads((published.folder / "audit.json").read_text())["not_promised"]
     assert any("(k, epsilon)" in sentence for sentence in said)
+
+
+def test_who_has_too_few_near_ones_is_left_out(tmp_path: Path, publish_to: Publish) -> None:
+    # Two sets of near users, and three who are near nobody: another film, a gap of 3, one rating more.
+    ratings = [(user, item, 3 + user % 2) for user in range(6) for item in ("a", "b")]
+    ratings += [(user, "c", 1 + user % 2) for user in range(10, 15)]
+    ratings += [(20, "d", 3), (21, "a", 1), (21, "b", 1), (22, "a", 3), (22, "b", 3), (22, "c", 3)]
+    file = tmp_path / "ratings.csv"
+    file.write_text("user,item,rating\n" + "\n".join(f"u{user},{item},{rating}" for user, item, rating in ratings))
+    published = publish_to(
+        file, k=3, method="epsilon", epsilon=1, method_options={"by": "deletion"}, scale=[1, 5, 1], solver="als"
+    )
+    kept = {f"u{user}" for user in (*range(6), *range(10, 15))}
+    assert set(secret_map(published)) == kept
+    told = checks(published)
+    assert told["users not left out in exactly one group"] == 11
+    assert told["users left out: they are in no clique of users within epsilon of each other"] == 3
+    shown = secret_rows(published, "select user_id, group_id from int_kgather__groups")
+    assert min(Counter(group for _, group in shown).values()) >= 3
+    # What is kept is shown as it is: the multiset of rows is that of the input.
+    before, after = defaultdict(list), defaultdict(list)
+    for user, item, rating in ratings:
+        before[f"u{user}"].append((item, float(rating)))
+    for pseudonym, item, rating in released_rows(published, "from kgather__user_ratings order by all"):
+        after[pseudonym].append((item, rating))
+    assert sorted(after.values()) == sorted(sorted(before[user]) for user in kept)
+    assert all(check.passed for check in verify_release(published.folder, 3))
+
+
+def test_deletion_that_leaves_nobody_is_refused(sample: Path, publish_to: Publish) -> None:
+    with pytest.raises(InputError, match=r"nobody has 4 others within 0\.5 of all"):
+        publish_to(sample, k=5, method="epsilon", epsilon=0.5, method_options={"by": "deletion"})
 
 
 def test_noise_is_no_anonymity_and_says_so(sample: Path, publish_to: Publish) -> None:

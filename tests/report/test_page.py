@@ -272,13 +272,29 @@ def test_what_is_not_kept_is_said_first() -> None:
         ({"method": "bokg"}, True, "as that person asked for"),
         ({"method": "k_member", "homogenize": "none"}, True, "in the columns that were generalized, each"),
         ({"personal_columns": ["age"]}, True, "shows of people, personal attributes aside, each person looks"),
+        ({"personal_columns": ["age"], "personal": "generalize"}, True, "shows of people, each person looks"),
+        (
+            {"personal_columns": ["age"], "personal": "separate"},
+            True,
+            "the table of personal attributes by itself, each",
+        ),
     ],
-    ids=["two", "one", "epsilon", "noise", "levels", "generalized", "personal"],
+    ids=["two", "one", "epsilon", "noise", "levels", "generalized", "personal", "with groups", "separate"],
 )
 def test_the_verdict_says_what_this_release_gives(parameters: dict[str, Any], good: bool, told: str) -> None:
     page = render(LIGHT | {"parameters": audit()["parameters"] | parameters})
     assert told in said_of(page, "verdict")
     assert f'class="verdict {"good" if good else "bad"}"' in page
+
+
+@pytest.mark.parametrize(("alone", "good"), [(0, False), (1, True)], ids=["everybody", "all but one"])
+def test_levels_of_one_for_everybody_are_no_anonymity(alone: int, good: bool) -> None:
+    members = LIGHT["counts"]["members"]
+    check = {"check": "users who stand alone", "promised": None, "measured": members - alone, "passed": True}
+    parameters = audit()["parameters"] | {"method": "customized"}
+    page = render(LIGHT | {"parameters": parameters, "checks": [*LIGHT["checks"], check]})
+    assert f'class="verdict {"good" if good else "bad"}"' in page
+    assert ("there is no anonymity" in said_of(page, "verdict")) != good
 
 
 HOSTILE = [

@@ -1,4 +1,4 @@
-"""Kills a server while it answers, again and again, and compares its ledger with that of an undisturbed guard."""
+"""Kills a server while it answers, again and again, and looks whether its ledger has all that was told."""
 
 import json
 import signal
@@ -7,39 +7,38 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
-import numpy as np
 import psycopg
 from guard_files import statements
 from server_process import Server, postgres, write_server_files
 
-from kgather._guard.guard import Guard
-from kgather._guard.ledger import Ledger
-from kgather._guard.refused import Refused
+from kgather._guard.measured.ledger import Ledger
+from kgather._guard.measured.replay import Repeated, Replay
+from kgather._guard.warehouse import Warehouse
 
-KEY = "0123456789abcdef-kills"
 _NOISE = ("SELECT salary FROM ratings_wide", "SELECT COUNT(*) FROM nothing", "SELEC")
 
 
 class Killing:
-    """A server over a folder of its own, and an undisturbed guard, with the same key, that is asked the same."""
+    """A server over a folder of its own. before: what its ledger had after the last kill. told: what it told."""
 
-    def __init__(self, folder: Path, start: Callable[..., Server], undisturbed: Path) -> None:
+    def __init__(self, folder: Path, start: Callable[..., Server]) -> None:
         self.folder = write_server_files(folder)
         self.start = start
-        self.undisturbed = Guard.from_policy(write_server_files(undisturbed, audit_log=None) / "policy.yml")
         self.asking = statements(1)
         self.in_flight: str | None = None
-        self.told = 0
+        self.before: dict[tuple[int, str], bytes] = {}
+        self.told: dict[str, object] = {}
 
     def round(self, seconds: float) -> None:
         """Start, ask until a kill after `seconds`, and start again; nothing that was told may be forgotten."""
-        server = self.start(folder=self.folder, env={"KGATHER_GUARD_KEY": KEY})
+        server = self.start(folder=self.folder)
         with postgres(server) as connection:
+            self._check()
             if self.in_flight is not None:
-                # It may have been decided, and not told. Asked first, it is decided in its place either way.
+                # It may have been measured, and not told.
                 self._ask(connection, self.in_flight)
-                self._compare()
             noise = [threading.Thread(target=self._noise, args=(server,)) for _ in range(3)]
             for thread in noise:
                 thread.start()
@@ -54,21 +53,13 @@ class Killing:
             thread.join()
 
     def _ask(self, connection: psycopg.Connection, sql: str) -> None:
-        """Ask the server, and what it tells, the undisturbed guard."""
-        told: object
+        """Ask the server, and keep what it tells."""
         try:
-            told = connection.execute(sql).fetchall()
+            self.told[sql] = connection.execute(sql).fetchall()
         except psycopg.Error as error:
             if connection.closed:
                 raise psycopg.OperationalError from error  # killed
-            told = error.sqlstate
-        expected: object
-        try:
-            expected = [tuple(row.values()) for row in self.undisturbed.query(sql, principal="analyst").to_pylist()]
-        except Refused as refusal:
-            expected = refusal.code
-        assert told == expected, f"{sql}: {told}, undisturbed {expected}"
-        self.told += 1
+            self.told[sql] = error.sqlstate
 
     def _noise(self, server: Server) -> None:
         with suppress(psycopg.OperationalError), postgres(server, "other") as connection:
@@ -82,28 +73,34 @@ class Killing:
                         continue
                 time.sleep(0.01)
 
-    def _compare(self) -> None:
-        """The ledger of the server, read from its file, holds the parts that the undisturbed guard has."""
-        k = self.undisturbed.policy.k
-        with Ledger(self.folder / "ledger.duckdb").deciding():
-            found = Ledger(self.folder / "ledger.duckdb").read(k)
-        expected = Ledger(self.undisturbed.ledger.path).read(k)
-        assert found.keys() == expected.keys()
-        for name, kept in found.items():
-            assert np.array_equal(kept.keys, expected[name].keys), name
-            assert np.array_equal(_first(kept.atoms), _first(expected[name].atoms)), f"{name}: a split was forgotten"
-            if name == "unit":
-                assert np.unique(kept.atoms[kept.atoms >= 0], return_counts=True)[1].min() >= k
+    def _check(self) -> None:
+        """The ledger of the server still has all that it had, and all that the audit log says was charged."""
+        found = {(one.number, one.name): one.numbers.tobytes() for one in ledger_of(self.folder).measurements()}
+        assert self.before.items() <= found.items(), "a measurement was forgotten"
+        assert {(number, name) for number, name, _ in charged(self.folder)} <= found.keys(), "a charge was forgotten"
+        self.before = found
 
 
-def _first(atoms: np.ndarray) -> np.ndarray:
-    """Of each row, the first row of its atom: a partition without the names of its parts."""
-    _, first, of = np.unique(atoms, return_index=True, return_inverse=True)
-    return first[of]
+def ledger_of(folder: Path) -> Ledger:
+    return Ledger(folder / "ledger.duckdb")
+
+
+def charged(folder: Path) -> set[tuple[int, str, float]]:
+    """Number, name and charge of each measurement in the audit log."""
+    charges = [one for line in audited(folder) for one in cast(list[dict[str, Any]], line.get("measured", []))]
+    return {(one["number"], one["name"], one["rho"]) for one in charges}
+
+
+def replayed(folder: Path) -> list[Repeated]:
+    """Everything that was told of people, given again from the ledger."""
+    again = Replay(ledger_of(folder), Warehouse(folder / "fixture.duckdb"))
+    return [again.repeated(entry) for entry in again.entries(iter(audited(folder)))]
 
 
 def audited(folder: Path) -> list[dict[str, object]]:
     """Whole lines of the audit log; a kill may leave the last one half."""
+    if not (folder / "audit.jsonl").exists():
+        return []
     lines = []
     for line in (folder / "audit.jsonl").read_text(encoding="utf-8").splitlines():
         with suppress(ValueError):

@@ -124,20 +124,20 @@ def _garbage(port: int, data: bytes) -> None:
 
 
 def settled(policy: Path, statements: Sequence[str], others: Sequence[str], principal: str) -> dict[str, Rows]:
-    """The answers once nothing is cut any more, by a guard that remembers nothing, in whatever order. others: what is
-    refused."""
+    """The answers once nothing is measured any more, by a guard that remembers nothing, in whatever order. others: what
+    is refused."""
     asked = [*others, *statements]
     for _ in range(_MOST):
         guard = Guard.from_policy(policy)
-        before = guard.ledger.stamp()
+        before = guard.spending
         answers: dict[str, Rows] = {}
         for sql in asked:
             with suppress(Refused):
                 answers[sql] = [tuple(row.values()) for row in guard.query(sql, principal=principal).to_pylist()]
-        if guard.ledger.stamp() == before:
+        if guard.spending == before:
             return {sql: answers[sql] for sql in statements}
         asked.reverse()
-    msg = f"after {_MOST} times each statement still cuts"
+    msg = f"after {_MOST} times each statement is still measured"
     raise AssertionError(msg)
 
 

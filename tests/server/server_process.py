@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from guard_files import write_files
+from guard_files import AMPLE, write_files
 
 from kgather._server import users
 
@@ -22,7 +22,14 @@ _PATIENCE = 90  # seconds; the machine may be busy
 
 def write_server_files(folder: Path, **changes: object) -> Path:
     """Put database, policy and users into a folder; changes: entries of the policy. Returns the folder."""
-    named = {"audit_log": "audit.jsonl", "principals": {name: {} for name in PASSWORDS}, **changes}
+    named = {
+        "audit_log": "audit.jsonl",
+        "principals": {name: {} for name in PASSWORDS},
+        "mode": "measured",
+        **changes,
+    }
+    if named["mode"] == "measured":
+        named.setdefault("budget", AMPLE)
     write_files(folder, **named).chmod(0o600)
     (folder / "fixture.duckdb").chmod(0o600)
     for name, password in PASSWORDS.items():

@@ -5,12 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from guard_files import write_files
+from guard_files import write_exact_files, write_files
 from server_process import KGATHER
 from typer.testing import CliRunner
 
 from kgather._cli.app import app
 from kgather._errors import KgatherError
+from kgather._guard.atoms_engine import AtomsEngine
 from kgather._guard.guard import Guard
 from kgather._guard.ledger import Ledger
 from kgather._guard.summary import size_class, summarize
@@ -91,21 +92,28 @@ def test_classes_by_hand() -> None:
     ]
 
 
-def test_what_the_ledger_holds(policy: Path) -> None:
+def opened(policy: Path) -> tuple[Guard, Ledger]:
+    """A guard in mode exact, and its ledger."""
     guard = Guard.from_policy(policy)
+    assert isinstance(guard.engine, AtomsEngine)
+    return guard, guard.engine.ledger
+
+
+def test_what_the_ledger_holds(tmp_path: Path) -> None:
+    policy = write_exact_files(tmp_path)
+    guard, ledger = opened(policy)
     guard.query("SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= 4")
-    guard.query("SELECT COUNT(*) AS n FROM ratings WHERE rating >= 4")
-    before = guard.ledger.stamp()
+    guard.query("SELECT COUNT(*) AS n FROM ratings_wide WHERE joy_ride >= 4")
+    before = ledger.stamp()
     found = json.loads(kgather("ledger", "show", "--policy", policy, "--json")[1])
-    assert guard.ledger.stamp() == before, "looking changes nothing"
+    assert ledger.stamp() == before, "looking changes nothing"
     assert (found["k"], found["decisions"]) == (5, 2)
-    atoms = {name: here.partition.n_atoms for name, here in guard._state.presents.items()}
-    kept = {universe["name"]: universe for universe in found["universes"]}
-    assert {name: universe["atoms"] for name, universe in kept.items()} == {name: atoms[name] for name in kept}
-    assert (kept["unit"]["of"], kept["ratings"]["of"]) == ("people", "rows")
-    assert all("k to " in universe["smallest"] for universe in kept.values())
-    assert [(day["universe"], day["splits"]) for day in found["days"]] == [("ratings", 1), ("unit", 1)]
-    assert {day["universe"]: day["atoms"] for day in found["days"]} == {name: atoms[name] for name in kept}
+    (kept,) = found["universes"]
+    assert (kept["name"], kept["of"], kept["atoms"]) == ("unit", "people", guard.atoms["unit"])
+    assert "k to " in kept["smallest"]
+    (day,) = found["days"]
+    assert (day["universe"], day["atoms"]) == ("unit", guard.atoms["unit"])
+    assert day["splits"] >= 2
     code, told = kgather("ledger", "show", "--policy", policy)
     assert code == 0
     assert "k = 5, 2 decisions" in told
@@ -118,20 +126,20 @@ def test_no_ledger_yet(policy: Path) -> None:
     assert not list(policy.parent.glob("ledger*"))
 
 
-def test_looking_locks_nobody_out(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_locks_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the copy is read, a guard decides."""
-    guard = Guard.from_policy(policy)
+    guard, ledger = opened(write_exact_files(tmp_path))
     guard.query("SELECT COUNT(*) AS n FROM ratings_wide WHERE warcross >= 4")
     real, cut = Ledger.read, []
 
     def reading(self: Ledger, k: int) -> object:
-        assert self.path != guard.ledger.path
+        assert self.path != ledger.path
         monkeypatch.setattr(Ledger, "read", real)
         cut.append(guard.query("SELECT COUNT(*) AS n FROM ratings_wide WHERE joy_ride >= 3").num_rows)
         return real(self, k)
 
     monkeypatch.setattr(Ledger, "read", reading)
-    found = summarize(guard.ledger.path, 5)
+    found = summarize(ledger.path, 5)
     assert cut == [1]
     assert found.decisions == 1
 

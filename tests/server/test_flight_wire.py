@@ -52,6 +52,13 @@ def test_any_text_is_read_as_protobuf_writes_it(text: str) -> None:
     assert parsed == data
 
 
+def test_options_by_hand() -> None:
+    text = b"\x0a\x0f" + b"\x0a\x07catalog" + b"\x12\x04\x0a\x02ab"
+    number = b"\x0a\x0e" + b"\x0a\x01x" + b"\x12\x09\x19" + b"8 bytes!"
+    assert wire.options(text + number) == {"catalog": "ab", "x": None}
+    assert wire.options(b"") == {}
+
+
 @pytest.mark.parametrize(
     "data",
     [

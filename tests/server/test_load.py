@@ -5,19 +5,17 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
-import numpy as np
 import psycopg
 import pytest
 import yaml
 from flight_clients import Raw
-from guard_files import truth
+from kills import charged, replayed
 from load import Load, resident, settled
 from server_process import PASSWORDS, Server, postgres, write_server_files
 from test_serve import metric
 from waiting import no_error, until
 
-from kgather._guard.ledger import Ledger
+from kgather._guard.measured.ledger import Ledger
 
 pytestmark = pytest.mark.long
 
@@ -66,42 +64,36 @@ def test_more_connections_than_allowed_are_turned_away(start: Callable[..., Serv
         connection.close()
 
 
-def differing_pairs(folder: Path) -> list[tuple[str, str]]:
-    """Pairs of sums over sets of people that differ by fewer than k."""
-    pairs = []
-    for item, other, third in (("joy_ride", "pachinko", "geekerella"), ("egomaniac", "warcross", "pachinko")):
-        for value in (1, 3, 5):
-            narrow = f"FROM ratings_wide WHERE {item} >= 4"
-            wide = f"{narrow} OR ({item} = 2 AND {other} = {value} AND {third} IS NULL)"
-            more, less = (truth(folder, f"SELECT COUNT(*) {half}")[0][0] for half in (wide, narrow))
-            if 0 < int(str(more)) - int(str(less)) < 5:
-                pairs.append((f"SELECT SUM(salary) AS v {wide}", f"SELECT SUM(salary) AS v {narrow}"))
-    return pairs
+RACES = (
+    "SELECT SUM(salary) AS v FROM ratings_wide WHERE joy_ride >= 4",
+    "SELECT COUNT(*) AS v FROM ratings_wide WHERE joy_ride >= 2 AND pachinko >= 3",
+    "SELECT AVG(age) AS v FROM ratings_wide WHERE egomaniac >= 4 OR warcross >= 4",
+    "SELECT COUNT(*) AS v FROM ratings WHERE item_id = 2 AND rating >= 4",
+)
 
 
-def test_no_race_gets_both_halves(start: Callable[..., Server], tmp_path: Path) -> None:
-    """Two servers over one ledger, two wires, two principals, each connection with one half of every pair."""
+def test_no_race_measures_twice(start: Callable[..., Server], tmp_path: Path) -> None:
+    """Two servers over one ledger, two wires, two principals: each thing is measured and charged once, what is charged
+    is in the audit log, and what was told follows from the ledger."""
     folder = write_server_files(tmp_path / "server")
-    pairs = differing_pairs(folder)
-    assert len(pairs) >= 3
     servers = [start(folder=folder), start(folder=folder)]
     barrier = threading.Barrier(8)
-    answers: list[tuple[int, int, float]] = []
+    answers: list[float] = []
     failed: list[Exception] = []
 
     def run(number: int) -> None:
-        half, server, over_flight = number % 2, servers[number // 2 % 2], number >= 4
-        name = ("analyst", "other")[half]
+        server, over_flight = servers[number // 2 % 2], number >= 4
+        name = ("analyst", "other")[number % 2]
         try:
             raw = Raw(server.flight_port, name) if over_flight else None
             with postgres(server, name) as connection:
                 barrier.wait(60)
-                for at, pair in enumerate(pairs if number % 3 else pairs[::-1]):
+                for sql in RACES if number % 3 else RACES[::-1]:
                     if raw is not None:
-                        value = raw.get(raw.statement(pair[half]).endpoints[0].ticket)["v"][0].as_py()
+                        value = raw.get(raw.statement(sql).endpoints[0].ticket)["v"][0].as_py()
                     else:
-                        value = connection.execute(pair[half]).fetchall()[0][0]
-                    answers.append((at if number % 3 else len(pairs) - 1 - at, half, float(value)))
+                        value = connection.execute(sql).fetchall()[0][0]
+                    answers.append(float(value))
         except Exception as error:
             failed.append(error)
 
@@ -111,15 +103,14 @@ def test_no_race_gets_both_halves(start: Callable[..., Server], tmp_path: Path) 
     for thread in threads:
         thread.join()
     assert failed == []
-    assert len(answers) == 8 * len(pairs)
-    for number, pair in enumerate(pairs):
-        exact = [float(str(truth(folder, half)[0][0])) for half in pair]
-        told = [any(abs(v - exact[h]) < 0.5 for at, half, v in answers if (at, half) == (number, h)) for h in (0, 1)]
-        assert told != [True, True], f"pair {number} tells of fewer than k people"
+    assert len(answers) == 8 * len(RACES)
     for server in servers:
         assert server.stop() == 0
-    kept = Ledger(folder / "ledger.duckdb").read(5)["unit"]
-    assert np.unique(kept.atoms[kept.atoms >= 0], return_counts=True)[1].min() >= 5
-    with duckdb.connect(folder / "ledger.duckdb", read_only=True) as con:
-        decisions = [row[0] for row in con.execute("select distinct decision from splits order by 1").fetchall()]
-    assert decisions == list(range(1, len(decisions) + 1)), "two decided at once"
+    ledger = Ledger(folder / "ledger.duckdb")
+    measured = ledger.measurements()
+    assert len(measured) > 0
+    assert len({(one.version, one.name, one.domains) for one in measured}) == len(measured)
+    assert charged(folder) == {(one.number, one.name, one.rho) for one in measured}
+    found = replayed(folder)
+    assert len(found) == 8 * len(RACES)
+    assert {again.result for again in found} == {"agrees"}, [(again.entry["text"], again.why) for again in found]

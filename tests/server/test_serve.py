@@ -3,11 +3,13 @@
 import json
 import os
 import pwd
+import resource
 import signal
 import socket
 import ssl
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,10 +19,12 @@ import psycopg
 import pyarrow.flight as flight
 import pytest
 from flight_clients import Raw, ask, connected
+from guard_files import exact_entries
+from kills import audited
 from server_process import KGATHER, PASSWORDS, Server, postgres, write_certificate, write_server_files
 from waiting import until
 
-from kgather._guard.guard import Guard
+from kgather._guard.measured.ledger import Ledger
 from kgather._server import users
 
 pytestmark = pytest.mark.long
@@ -33,7 +37,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="prctl
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One for the tests that leave it running."""
     folder = write_server_files(tmp_path_factory.mktemp("serve"))
-    server = Server(folder, "--metrics-port", 0, env={"KGATHER_GUARD_KEY": "0123456789abcdef-environment"})
+    server = Server(folder, "--metrics-port", 0)
     server.wait_until_ready()
     yield server
     server.kill()
@@ -73,11 +77,15 @@ def test_metrics_count_and_hold_no_text(server: Server) -> None:
     text = scrape(server)
     assert metric(server, 'kgather_queries_total{outcome="answered"}') == before + 1
     assert 'kgather_refusals_total{rule="' in text
-    assert 'kgather_atoms{universe="unit"}' in text
+    assert 0 < metric(server, "kgather_budget_spent_rho ") < metric(server, "kgather_budget_total_rho ")
+    assert metric(server, "kgather_measurements ") >= 1
+    assert "kgather_atoms" not in text
     assert "kgather_query_seconds_bucket" in text
     for secret in ("secret_alias", "warcross", "salary", "analyst", PASSWORDS["analyst"]):
         assert secret not in text
-    assert scrape(server, "healthz") == "ok\n"
+    assert scrape(server, "healthz") == "alive\n"
+    ready = dict.fromkeys(("queries", "database", "ledger", "disk", "audit_log"), "ok")
+    assert dict(line.split(": ") for line in scrape(server, "readyz").splitlines()) == ready
     with pytest.raises(urllib.error.HTTPError):
         scrape(server, "debug")
 
@@ -93,7 +101,7 @@ def test_the_log_has_no_texts_and_no_secrets(server: Server) -> None:
     ):
         pass
     said = json.dumps(server.log) + "".join(server.other)
-    for secret in ("very secret", "my-password", "wrong password", "0123456789abcdef", *PASSWORDS.values()):
+    for secret in ("very secret", "my-password", "wrong password", *PASSWORDS.values()):
         assert secret not in said
     assert server.other == [], "every line of the log is JSON"
 
@@ -122,7 +130,7 @@ from kgather._server.settings import load_settings
 path = Path(sys.argv[1])
 policy = load_policy(path)
 settings = load_settings(None, path.parent)
-main._import_all()
+main._import_all("measured")
 print(lockdown.give_up_privileges())
 print(lockdown.restrict_files(*main._paths(policy, path, settings)))
 import ctypes
@@ -218,7 +226,7 @@ def test_files_that_others_can_read_are_refused_all_at_once(start: Callable[...,
         "fixture.duckdb.wal": (0o644, "the database's write-ahead log"),
         "ledger.duckdb": (0o604, "the ledger"),
         "ledger.duckdb.wal": (0o602, "the ledger's write-ahead log"),
-        "ledger.duckdb.key": (0o644, "the key of the guard's noise"),
+        "ledger.duckdb-journal": (0o606, "the ledger's journal"),
         "users.scram": (0o660, "the file of users"),
         "audit.jsonl": (0o644, "the audit log"),
         "audit.jsonl.3": (0o644, "an older audit log"),
@@ -347,8 +355,7 @@ def test_hangup_rereads_users_and_reopens_the_log(start: Callable[..., Server], 
 def test_what_runs_is_finished_and_nothing_new_begins(start: Callable[..., Server]) -> None:
     server = start("--metrics-port", 0)
     answers: list[int] = []
-    guard = Guard.from_policy(server.folder / "policy.yml")
-    with guard.ledger.deciding():  # so that the query waits
+    with Ledger(server.folder / "ledger.duckdb").measuring():  # so that the query waits
         raw = Raw(server.flight_port)
         thread = threading.Thread(
             target=lambda: answers.append(raw.get(raw.statement(BY_CITY).endpoints[0].ticket).num_rows)
@@ -360,8 +367,9 @@ def test_what_runs_is_finished_and_nothing_new_begins(start: Callable[..., Serve
         with pytest.raises(psycopg.OperationalError):
             postgres(server)
         with pytest.raises(urllib.error.HTTPError) as told:
-            scrape(server, "healthz")
+            scrape(server, "readyz")
         assert told.value.code == 503
+        assert scrape(server, "healthz") == "alive\n"
     thread.join(30)
     assert answers
     assert answers[0] >= 3
@@ -385,8 +393,7 @@ def test_after_the_grace_there_is_one_text(start: Callable[..., Server], tmp_pat
             told.append(str(error))
 
     raw, connection = Raw(server.flight_port), postgres(server, "other")
-    guard = Guard.from_policy(server.folder / "policy.yml")
-    with guard.ledger.deciding():
+    with Ledger(server.folder / "ledger.duckdb").measuring():
         threads = [
             threading.Thread(target=query, args=(run,))
             for run in (lambda: raw.statement(BY_CITY), lambda: connection.execute(BY_CITY))
@@ -402,3 +409,46 @@ def test_after_the_grace_there_is_one_text(start: Callable[..., Server], tmp_pat
     assert len(told) == 2
     assert all("shutting down" in text for text in told), told
     assert server.wait_for("stopped")["queries_left"] == 2
+
+
+@pytest.mark.parametrize("mode", ["measured", "exact"])
+def test_a_disk_that_takes_nothing(start: Callable[..., Server], tmp_path: Path, mode: str) -> None:
+    """Nothing is told that neither ledger nor audit log can keep; /readyz says so; it goes on once there is room."""
+    folder = write_server_files(tmp_path / "server", **(exact_entries() if mode == "exact" else {}))
+    server = start("--metrics-port", 0, folder=folder)
+    first, second = "select count(*) from ratings_wide", "select avg(age) from ratings_wide"
+    with postgres(server) as connection:
+        before = connection.execute(first).fetchall()
+        lines = audited(folder)
+        _, most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, most))
+        for asked in (first, second):
+            with pytest.raises(psycopg.errors.DiskFull, match="The disk of the server is full"):
+                connection.execute(asked)
+        assert connection.execute("show transaction_isolation").fetchall() == [("serializable",)]
+        found = until_ready_says(server, "disk: fails")
+        assert {"disk: fails", "audit_log: fails", "queries: ok", "database: ok"} <= set(found)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, most))
+        assert audited(folder) == lines
+        assert connection.execute(first).fetchall() == before
+        assert len(connection.execute(second).fetchall()) == 1
+        until_ready_says(server, "disk: ok")
+    assert len(audited(folder)) == len(lines) + 2
+    told = [line["told"] for line in server.log if line["event"] == "a query failed"]
+    assert len(told) == 2
+    assert all("written" in each for each in told)
+
+
+def until_ready_says(server: Server, what: str) -> list[str]:
+    """The lines of /readyz, once one of them is this."""
+    for _ in range(120):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics_port}/readyz", timeout=30) as answer:
+                lines = answer.read().decode().splitlines()
+        except urllib.error.HTTPError as error:
+            lines = error.read().decode().splitlines()
+        if what in lines:
+            return lines
+        time.sleep(0.5)
+    msg = f"/readyz does not say {what!r}: {lines}"
+    raise AssertionError(msg)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from kgather._errors import InputError
-from kgather._server.settings import ServerSettings, bytes_of, is_loopback, load_settings
+from kgather._guard.policy import bytes_of
+from kgather._server.settings import ServerSettings, is_loopback, load_settings
 
 
 def test_options_go_before_the_file_and_paths_are_beside_it(tmp_path: Path) -> None:

@@ -1,22 +1,29 @@
 """What clients are told, whatever happens: once, in fixed words, and never more than the guard says."""
 
 import asyncio
+import errno
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from waiting import until
 
 from kgather._errors import InputError
+from kgather._guard.guard import Answer, Spending
+from kgather._guard.measured.measuring import CHANGED, DataChanged
 from kgather._guard.refused import Refused, Rule
 from kgather._server.service import Cancel, Internal, Service, Unavailable
 from kgather._server.settings import ServerSettings
 from kgather._server.telemetry import Telemetry
 
-TABLE = pa.table({"n": [12]})
+ANSWER = Answer(pa.table({"n": [12]}))
 
 
 class Guarded:
@@ -26,9 +33,9 @@ class Guarded:
         self.go = threading.Event()
         self.entered = threading.Semaphore(0)
         self.finished: list[str] = []
-        self.does: Callable[[], pa.Table] = lambda: TABLE
+        self.does: Callable[[], Answer] = lambda: ANSWER
 
-    def query(self, sql: str, **_: object) -> pa.Table:
+    def answer(self, sql: str, **_: object) -> Answer:
         self.entered.release()
         if sql == "wait":
             assert self.go.wait(10)
@@ -36,7 +43,7 @@ class Guarded:
         return self.does()
 
     def describe(self, *_: object, **__: object) -> pa.Schema:
-        return TABLE.schema
+        return ANSWER.table.schema
 
 
 @pytest.fixture
@@ -68,21 +75,65 @@ def outcome(service: Service, name: str) -> float:
 
 def test_an_answer(make: Callable[..., Service]) -> None:
     service = make()
-    assert asyncio.run(service.ask("analyst", "SELECT 1")) is TABLE
-    assert service.wait(service.start("analyst", "SELECT 1")) is TABLE
+    assert asyncio.run(service.ask("analyst", "SELECT 1")) is ANSWER
+    assert service.wait(service.start("analyst", "SELECT 1")) is ANSWER
     assert outcome(service, "answered") == 2
-    assert asyncio.run(service.describe("analyst", "SELECT 1")) == TABLE.schema
-    assert service.describe_now("analyst", "SELECT 1") == TABLE.schema
+    assert asyncio.run(service.describe("analyst", "SELECT 1")) == ANSWER.table.schema
+    assert service.describe_now("analyst", "SELECT 1") == ANSWER.table.schema
     assert outcome(service, "answered") == 2, "a description is no query"
     until(lambda: service.running() == 0)
     assert metric(service, "kgather_queries_running") == 0
+
+
+def _as_input_error(of: Exception) -> None:
+    try:
+        raise of
+    except Exception:
+        msg = "It cannot be written."
+        raise InputError(msg) from None
+
+
+def _full_sqlite() -> None:
+    with closing(sqlite3.connect(":memory:")) as con:
+        con.execute("pragma max_page_count = 2")
+        con.execute("create table t (x blob)")
+        con.execute("insert into t values (zeroblob(100000))")
+
+
+@pytest.mark.parametrize(
+    ("fails", "full"),
+    [
+        (lambda: _as_input_error(OSError(errno.ENOSPC, "it is full")), True),
+        (lambda: _as_input_error(OSError(errno.EDQUOT, "too much")), True),
+        (lambda: Path("/dev/full").write_text("x"), True),
+        (lambda: _full_sqlite(), True),
+        (lambda: _as_input_error(duckdb.IOException("Could not write file: No space left on device")), True),
+        (lambda: _as_input_error(OSError(errno.EACCES, "not permitted")), False),
+        (lambda: _as_input_error(sqlite3.OperationalError("disk I/O error")), False),
+        (lambda: _as_input_error(duckdb.IOException("Could not read")), False),
+    ],
+)
+def test_a_full_disk_is_told(
+    make: Callable[..., Service], guarded: Guarded, fails: Callable[[], object], full: bool
+) -> None:
+    def answer() -> Answer:
+        fails()
+        return ANSWER
+
+    guarded.does = answer
+    service = make()
+    with pytest.raises(Unavailable if full else Internal) as told:
+        asyncio.run(service.ask("analyst", "SELECT 1"))
+    assert told.value.code == ("53100" if full else "XX000")
+    assert ("disk of the server is full" in told.value.reason) == full
+    assert outcome(service, "disk_full") == full
 
 
 def test_a_refusal_is_passed_on(make: Callable[..., Service], guarded: Guarded) -> None:
     service = make()
     refusal = Refused.too_few()
 
-    def refuse() -> pa.Table:
+    def refuse() -> Answer:
         raise refusal
 
     guarded.does = refuse
@@ -101,7 +152,7 @@ def test_anything_else_is_an_incident(
 ) -> None:
     service = make()
 
-    def fail() -> pa.Table:
+    def fail() -> Answer:
         raise error
 
     guarded.does = fail
@@ -120,6 +171,20 @@ def test_anything_else_is_an_incident(
     assert "secret" not in str(vars(record))
 
 
+def test_data_that_changed_are_no_incident(make: Callable[..., Service], guarded: Guarded) -> None:
+    """A client is told what it can do, and that the owner has something to do; not where the files are."""
+    service = make()
+
+    def fail() -> Answer:
+        raise DataChanged(CHANGED)
+
+    guarded.does = fail
+    with pytest.raises(Unavailable) as told:
+        asyncio.run(service.ask("analyst", "SELECT 1"))
+    assert told.value.code == "55000"
+    assert "the owner begins the next version" in str(told.value)
+
+
 @pytest.mark.parametrize("ends", ["answer", "few", "static", "error"])
 def test_a_cancelled_query_says_the_same_whatever_the_data(
     make: Callable[..., Service], guarded: Guarded, ends: str
@@ -127,7 +192,7 @@ def test_a_cancelled_query_says_the_same_whatever_the_data(
     """What the guard finds later changes neither what was told nor what the metrics say; its decision is finished."""
     service = make()
 
-    def end() -> pa.Table:
+    def end() -> Answer:
         if ends == "few":
             raise Refused.too_few()
         if ends == "static":
@@ -135,7 +200,7 @@ def test_a_cancelled_query_says_the_same_whatever_the_data(
             raise Refused(reason, rule=Rule.TABLES)
         if ends == "error":
             raise KeyError(ends)
-        return TABLE
+        return ANSWER
 
     guarded.does = end
     cancel = Cancel()
@@ -166,7 +231,7 @@ def test_a_query_that_waits_for_its_turn_is_cancelled_without_being_asked(
     second = service.start("analyst", "second", cancel=cancel)
     cancel.cancel()
     guarded.go.set()
-    assert service.wait(first) is TABLE
+    assert service.wait(first) is ANSWER
     with pytest.raises(Unavailable, match="cancelled"):
         service.wait(second)
     until(lambda: service.running() == 0)
@@ -227,9 +292,9 @@ def test_queries_are_limited_by_principal_and_in_all(make: Callable[..., Service
     assert outcome(service, "busy") == 2
     guarded.go.set()
     for future in (*mine, theirs):
-        assert service.wait(future) is TABLE
+        assert service.wait(future) is ANSWER
     until(lambda: service.running() == 0)
-    assert service.wait(service.start("analyst", "SELECT 1")) is TABLE
+    assert service.wait(service.start("analyst", "SELECT 1")) is ANSWER
 
 
 def test_shutting_down(make: Callable[..., Service], guarded: Guarded) -> None:
@@ -258,7 +323,7 @@ def test_what_runs_is_finished_within_the_grace(make: Callable[..., Service], gu
     service.drain()
     threading.Timer(0.1, guarded.go.set).start()
     assert service.wait_until_idle(10)
-    assert service.wait(running) is TABLE
+    assert service.wait(running) is ANSWER
 
 
 def test_who_was_taken_out_is_not_answered(make: Callable[..., Service]) -> None:
@@ -267,7 +332,31 @@ def test_who_was_taken_out_is_not_answered(make: Callable[..., Service]) -> None
     with pytest.raises(Unavailable) as told:
         service.start("analyst", "SELECT 1")
     assert told.value.code == "28000"
-    assert service.wait(service.start("other", "SELECT 1")) is TABLE
+    assert service.wait(service.start("other", "SELECT 1")) is ANSWER
+
+
+def test_the_budget_is_shown(make: Callable[..., Service]) -> None:
+    telemetry = make().telemetry
+    telemetry.watch_budget(lambda: Spending(0.25, 1.5, 7))
+    value = telemetry.registry.get_sample_value
+    assert value("kgather_budget_spent_rho") == 0.25
+    assert value("kgather_budget_total_rho") == 1.5
+    assert value("kgather_measurements") == 7
+
+
+def test_metrics_outlive_a_ledger_that_is_gone(make: Callable[..., Service], caplog: pytest.LogCaptureFixture) -> None:
+    def gone() -> Spending:
+        msg = "the ledger is gone."
+        raise InputError(msg)
+
+    telemetry = make().telemetry
+    telemetry.watch_budget(gone)
+    logging.getLogger("kgather._server").propagate = True
+    with caplog.at_level(logging.ERROR, "kgather._server"):
+        text = telemetry.text()
+    assert b"kgather_queries_running" in text
+    assert b"kgather_budget" not in text
+    assert [record.message for record in caplog.records] == ["the budget cannot be read"]
 
 
 def test_atoms_are_counted(make: Callable[..., Service], guarded: Guarded) -> None:

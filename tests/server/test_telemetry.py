@@ -33,9 +33,13 @@ def logging_to(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def metrics() -> Iterator[MetricsServer]:
-    server = MetricsServer("127.0.0.1", 0, Telemetry(), lambda: healthy[0])
-    healthy = [True]
+def works() -> dict[str, bool]:
+    return {"database": True, "ledger": True}
+
+
+@pytest.fixture
+def metrics(works: dict[str, bool]) -> Iterator[MetricsServer]:
+    server = MetricsServer("127.0.0.1", 0, Telemetry(), lambda: works)
     server.start()
     yield server
     server.stop()
@@ -143,17 +147,27 @@ def test_metrics_and_health_over_http(metrics: MetricsServer) -> None:
         assert b"kgather_info" in answer.read()
         assert "Python" not in str(answer.headers)
     with urllib.request.urlopen(f"{base}/healthz", timeout=10) as answer:
-        assert answer.read() == b"ok\n"
+        assert answer.read() == b"alive\n"
     for path in ("/", "/metrics/../etc/passwd", "/metrics?x=1"):
         with pytest.raises(urllib.error.HTTPError) as told:
             urllib.request.urlopen(base + path, timeout=10)
         assert told.value.code == 404
 
 
+def test_what_is_not_ready_is_named(metrics: MetricsServer, works: dict[str, bool]) -> None:
+    url = f"http://127.0.0.1:{metrics.port}/readyz"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        assert answer.read() == b"database: ok\nledger: ok\n"
+    works["ledger"] = False
+    with pytest.raises(urllib.error.HTTPError) as told:
+        urllib.request.urlopen(url, timeout=10)
+    assert (told.value.code, told.value.read()) == (503, b"database: ok\nledger: fails\n")
+
+
 def test_who_asks_slowly_keeps_nobody_out(metrics: MetricsServer) -> None:
     slow = [socket.create_connection(("127.0.0.1", metrics.port)) for _ in range(4)]
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/healthz", timeout=3) as answer:
-        assert answer.read() == b"ok\n"
+        assert answer.read() == b"alive\n"
     for client in slow:
         client.close()
 

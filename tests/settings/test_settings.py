@@ -50,7 +50,15 @@ CONTRADICTIONS: list[tuple[dict, str]] = [
     ({"method": "bokg"}, "level_column"),
     ({"level_column": "level", "user_attributes": "users"}, "bokg or customized"),
     ({"personal_columns": ["age"]}, "user_attributes"),
-    ({"personal_columns": ["age"], "user_attributes": "users"}, "set generalize to ndgh or dgh"),
+    (
+        {"personal_columns": ["age"], "user_attributes": "users"},
+        "set generalize to ndgh or dgh, or personal to separate",
+    ),
+    (
+        {"personal_columns": ["age"], "user_attributes": "users", "generalize": "ndgh", "personal": "as_is"},
+        "rare ones single people out",
+    ),
+    ({"personal_recoding": {"age": {"step": 5}}}, "set personal_columns"),
     ({"solver": "none"}, "learns nothing"),
     ({"solver": "none", "homogenize": "microaggregated"}, "metric filled"),
     ({"solver": "none", "homogenize": "microaggregated", "metric": "filled", "fill": "prediction"}, "fill prediction"),

@@ -110,10 +110,12 @@ def test_the_published_clipping(con: duckdb.DuckDBPyConnection) -> None:
         ([-3, None, None], 1, None),  # 2 + 2 for the others against 3
         ([-3, None, None], 3, (-3, 0)),  # 0 lies in the window
         ([0, None], 1, None),  # shown or not, nothing changes
-        ([2.5], 0, (2, 2)),  # windows begin at whole numbers
-        ([2.5, 3.5], 1, (2, 3)),
-        ([2.25, 3.75], 0.5, (3, 3.5)),
+        ([2.5], 0, (2.5, 2.5)),
+        ([2.5, 3.5], 1, (2.5, 3.5)),
+        ([1.5, 2.0, 2.5], 1, (1.5, 2.5)),  # within 1 of each other as they are
+        ([2.25, 3.75], 0.5, (3, 3.5)),  # from 2.25 to 3.25 all windows are as good, and one begins at a whole number
         ([0.5, 0.5], 1, (0, 1)),
+        ([2.5, 2.5, None], 1, (2, 3)),  # from 1.5 on would change less, but begins below the lowest rating
     ],
     ids=lambda value: str(value).replace("None", "-"),
 )
@@ -151,10 +153,12 @@ def test_a_null_rating_is_none_and_a_repeated_pair_counts_once(con: duckdb.DuckD
     assert clipped(con, [(1, 7, 1, 9)]) == {(1, 7): 3, (2, 7): 3}
 
 
-def test_sums_that_differ_by_rounding_are_ties(con: duckdb.DuckDBPyConnection) -> None:
-    # [0, 0] and [1, 1] both cost 2, but added up the second is less in the last bit
+def test_a_whole_number_that_rounding_missed_is_one(con: duckdb.DuckDBPyConnection) -> None:
+    # 3.3 - 0.3 is 2.9999999999999996, 1.2 - 0.2 is 0.9999999999999999
+    column(con, [3.0, 3.3])
+    assert intervals(con, 0.3) == [(1, 7, 3, 3.3)]
     column(con, [0.2, 0.4, 0.6, 0.8])
-    assert intervals(con, 0) == [(1, 7, 0, 0)]
+    assert intervals(con, 0) == [(1, 7, 0.4, 0.4)]
 
 
 def test_any_type_of_number_and_of_id(con: duckdb.DuckDBPyConnection) -> None:
@@ -207,12 +211,14 @@ def by_brute_force(ratings: Ratings, groups: dict[int, int], epsilon: float) -> 
             if not rated:
                 continue
             values = rated + [0] * (len(users) - len(rated))
-            first = floor(min(rated))
+            first, last = floor(min(rated)), max(floor(min(rated)), ceil(max(rated) - epsilon))
+            lows = {*range(first, last + 1), *rated, *(rating - epsilon for rating in rated), 0, -epsilon}
             costs = {
                 low: sum(abs(value - min(max(value, low), low + epsilon)) for value in values)
-                for low in range(first, max(first, ceil(max(rated) - epsilon)) + 1)
+                for low in lows
+                if first <= low <= last
             }
-            low = min(costs, key=lambda low: (costs[low], low))
+            low = min(costs, key=lambda low: (costs[low], low % 1 > 0, low))
             if len(rated) == len(users) or costs[low] < sum(map(abs, rated)):
                 found.append((group, item, low, low + epsilon))
     return found

@@ -11,6 +11,7 @@ import pytest
 
 import kgather
 from kgather._errors import InputError
+from kgather._sql_functions import bundle
 
 GATHER = "select unnest(kg_gather(list(p), {k}), recursive := true) from ({source}) as p"
 LEARN = "select unnest(kg_preferences(list(r){options}), recursive := true) from ({source}) as r"
@@ -292,3 +293,45 @@ def test_from_ratings_to_groups_in_one_statement(con: duckdb.DuckDBPyConnection)
 )
 def test_preferences_say_what_is_wrong(refused: Refused, query: str, message: str) -> None:
     assert message in refused(query)
+
+
+def test_the_bundle_needs_nothing_but_the_engine() -> None:
+    """As whoever reads it by `.read` has it: no Jinja, no function of Python's, and the same answers."""
+    text = bundle()
+    assert "{%" not in text
+    assert "{{" not in text
+    with duckdb.connect() as bare, duckdb.connect() as loaded:
+        bare.execute(text)
+        kgather.load(loaded)
+        answers = []
+        for con in (bare, loaded):
+            con.execute("create table people as select i % 3 as age, i % 4 as zip, i % 5 as ill from range(100) t (i)")
+            answers.append(
+                [
+                    con.execute(f"from {asked}").fetchall()
+                    for asked in (
+                        "kg_class_sizes('people', ['age', 'zip'])",
+                        "kg_l_diversity('people', ['age'], ['ill'], 'recursive', 2)",
+                        "kg_t_closeness('people', ['age'], ['ill'])",
+                        "kg_risk_conditions('people', ['age', 'zip', 'ill'], 9, 2)",
+                    )
+                ]
+            )
+        assert answers[0] == answers[1]
+        assert [len(rows) > 0 for rows in answers[0]] == [True] * 4
+        [(version,)] = bare.execute("select kg_macros()").fetchall()
+        assert version == f"kgather {kgather.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("kg_gather([{'user_id': 1, 'preference': [1.0]}], 5)", "kg_gather: 1 users are too few"),
+        ("kg_item_set_support([{'user_id': 1, 'item_id': 1, 'rating': 3}], 7)", "kg_item_set_support: m must be"),
+    ],
+)
+def test_refusals_name_the_macro_that_was_called(call: str, told: str) -> None:
+    with duckdb.connect() as con:
+        kgather.load(con)
+        with pytest.raises(duckdb.InvalidInputException, match=told):
+            con.execute(f"select {call}").fetchall()

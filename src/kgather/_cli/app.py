@@ -8,8 +8,11 @@ import typer
 from typer.core import TyperGroup
 
 from kgather._cli import (
+    anonymize,
+    assign,
     attack,
     explain,
+    guard,
     init,
     inspect,
     ledger,
@@ -32,7 +35,7 @@ from kgather._version import __version__
 
 EXIT_CODES = """
 Exit codes: 0 done; 1 internal error; 2 wrong usage or bad input (nothing written); 3 a promise is not kept
-(publish: no release written; verify: not anonymous; attack: a gate is exceeded); 4 refused by the guard;
+(publish, anonymize: no release written; verify: not anonymous; attack: a gate is exceeded); 4 refused by the guard;
 130, 143, 129 interrupted by Ctrl-C, SIGTERM or SIGHUP (nothing written).
 """
 
@@ -105,6 +108,8 @@ def _options(
 
 
 app.command("publish", epilog=app.info.epilog)(publish.command)
+app.command("assign", epilog=app.info.epilog)(assign.command)
+app.command("anonymize", epilog=app.info.epilog)(anonymize.command)
 app.command("inspect", epilog=app.info.epilog)(inspect.command)
 app.command("verify", epilog=app.info.epilog)(verify.command)
 app.command("attack", epilog=app.info.epilog)(attack.command)
@@ -116,6 +121,7 @@ app.command("explain", epilog=app.info.epilog)(explain.command)
 app.command("serve", epilog=app.info.epilog)(serve.command)
 app.add_typer(user.app, name="user")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(guard.app, name="guard")
 app.command("init")(init.command)
 
 
@@ -123,6 +129,14 @@ app.command("init")(init.command)
 def _dbt_path() -> None:
     """Print the folder of the dbt package, for `local:` in a packages.yml."""
     typer.echo(dbt_path())
+
+
+@app.command("sql")
+def _sql() -> None:
+    """Print the SQL macros that need nothing but DuckDB, for its command line and other tools."""
+    from kgather._sql_functions import bundle  # takes a second, which the other commands need not wait for
+
+    typer.echo(bundle(), nl=False)
 
 
 def main() -> NoReturn:

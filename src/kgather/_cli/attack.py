@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,9 @@ from rich.table import Table
 from kgather import _stopping as stopping
 from kgather._cli.console import StageProgress, print_json, print_line, say
 from kgather._cli.reading import load_options, with_reading
+from kgather._cli.setting_options import pairs
 from kgather._errors import InputError
+from kgather._release.reading import holds_table
 from kgather.udfs._shared.options import whole
 
 if TYPE_CHECKING:  # the package brings the kernels, which take seconds to load
@@ -22,6 +25,7 @@ NOT_KEPT = 3
 
 _ORIGINAL = "Reading the originals"
 _ATTACKER = "The attacker"
+_TABLE = "Releases of tables of people"
 _GATES = "Gates: exit with 3 where an attack finds more"
 
 
@@ -224,18 +228,47 @@ def command(
             rich_help_panel=_GATES,
         ),
     ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hierarchy",
+            metavar="COLUMN=FILE",
+            help="A hierarchy that the table was anonymized with.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            "--population",
+            metavar="FILE",
+            help="A table of the population, a row a person, for the attack journalist.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
+    sampling_fraction: Annotated[
+        float | None,
+        typer.Option(
+            "--sampling-fraction",
+            metavar="SHARE",
+            help="Or the share of the population that is in the table: estimates that attack.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE.json", help="Write the report there, too.")
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Attack a release the way somebody would who knows a few ratings of a person.
+    """Attack a release the way somebody would who knows a few ratings of a person, or quasi-identifiers.
 
     Needs what the release was made of, to know when a guess is right; attackers do not have it. Shows how often the
-    right user and the right group are named, beside guessing blindly and beside the ratings without names.
+    right user and the right group are named, beside guessing blindly and beside the ratings without names. Of a table
+    of people the attacks are linkage, journalist, homogeneity, background and minimality, and --known says how many
+    quasi-identifiers are known.
     """
     # Kernels take a moment to import, which --help should not.
-    from kgather._attacks.gates import check_attacks, check_limits, gates
+    from kgather._attacks.gates import check_attacks, check_limits
     from kgather._attacks.runner import WHEN_NAMED
 
     limits = {
@@ -260,8 +293,28 @@ def command(
     _check(others, max_advantage, out, targets)
     numbers = _numbers(known)
     names = None if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
-    check_attacks(limits, names, WHEN_NAMED)
     options = load_options(reading)
+    if holds_table(release):
+        _refuse_of_ratings(
+            {
+                "--noisy": noisy, "--dates": dates, "--from": pool != "all", "--second": second, "--others": others,
+                "--set": assignments,
+            }
+        )  # fmt: skip
+        from kgather._cli.attack_table import attack_table, print_table
+
+        with StageProgress() as progress:
+            report = attack_table(
+                release, original, pairs("--hierarchy", hierarchy), options, population=population,
+                sampling_fraction=sampling_fraction, publish_seed=publish_seed, known=numbers, targets=targets,
+                seed=seed, attacks=names, original_too=original_too, report=progress.report,
+            )  # fmt: skip
+        _finish(release, report, limits, out, print_table, json_output=json_output)
+        return
+    if hierarchy or population or sampling_fraction is not None:
+        msg = "--hierarchy, --population and --sampling-fraction go with the release of a table, not of ratings."
+        raise InputError(msg)
+    check_attacks(limits, names, WHEN_NAMED)
     from kgather._republishing.opened import Sources, attack_release
 
     sources = Sources(
@@ -289,6 +342,21 @@ def command(
             original_too=original_too,
             shadows=shadows,
         )
+    _finish(release, report, limits, out, _print, json_output=json_output)
+
+
+def _finish(
+    release: Path,
+    report: "AttackReport",
+    limits: Mapping[str, float],
+    out: Path | None,
+    show: Callable[["AttackReport"], None],
+    *,
+    json_output: bool,
+) -> None:
+    """Say and write what was found; exits with 3 where it is more than a gate allows."""
+    from kgather._attacks.gates import gates
+
     found = gates(report, limits)
     said: dict[str, Any] = {"release": str(release), **report.as_dict()}
     said["gates"] = [vars(gate) | {"passed": gate.passed} for gate in found]
@@ -299,12 +367,19 @@ def command(
     if json_output:
         print_json(said)
     else:
-        _print(report)
+        show(report)
     exceeded = [gate for gate in found if not gate.passed]
     for gate in exceeded:
         say(gate.sentence)
     if exceeded:
         raise typer.Exit(NOT_KEPT)
+
+
+def _refuse_of_ratings(given: Mapping[str, object]) -> None:
+    meaningless = [option for option, value in given.items() if value]
+    if meaningless:
+        msg = f"{', '.join(meaningless)} is for releases of ratings. This is the release of a table."
+        raise InputError(msg)
 
 
 def _check(

@@ -1,6 +1,18 @@
 """`kgather explain`."""
 
-from kgather._cli.query import ParameterOption, PolicyOption, PrincipalOption, SqlArgument, parameters, statement
+from typing import Annotated
+
+import typer
+
+from kgather._cli.query import (
+    ParameterOption,
+    PolicyOption,
+    PrincipalOption,
+    SqlArgument,
+    parameters,
+    say_begun,
+    statement,
+)
 
 
 def command(
@@ -9,9 +21,14 @@ def command(
     policy: PolicyOption,
     principal: PrincipalOption = None,
     parameter: ParameterOption = None,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Say what would be measured, what that costs, and what is left.")
+    ] = False,
 ) -> None:
     """Say what would be asked of the data, as SQL to read, or why the statement is refused; ask nothing."""
     text = statement(sql)
     from kgather.guard import Guard  # the kernels take seconds to load
 
-    print(Guard.from_policy(policy).explain(text, principal=principal, parameters=parameters(parameter, text)))
+    guard = Guard.from_policy(policy, prepare=False)
+    say_begun(guard)
+    print(guard.explain(text, principal=principal, parameters=parameters(parameter, text), cost=cost))

@@ -12,33 +12,69 @@ from kgather._scaffold import write_project
 
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR|guard", help="A new or empty folder; or the word guard, with a database.")
+        Path,
+        typer.Argument(
+            metavar="DIR|guard|anonymize",
+            help="A new or empty folder; or the word guard, with a database, or anonymize, with a table.",
+        ),
     ],
     database: Annotated[
-        Path | None, typer.Argument(metavar="[DATABASE]", help="After guard: the DuckDB database to guard.")
+        Path | None,
+        typer.Argument(
+            metavar="[DATABASE|TABLE]",
+            help="After guard: the database to guard, or a folder of Parquet. After anonymize: a text or Parquet file, "
+            "or FILE.duckdb:TABLE.",
+        ),
     ] = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, metavar="K", help="Users in the smallest group.")] = 10,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Of guard: the policy (default guard.yml).")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where to write: by default guard.yml, or anonymize.yml after anonymize.",
+        ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", metavar="COLUMN", help="Of guard: the column that names people.")
+        str | None,
+        typer.Option("--unit", metavar="COLUMN", help="The column that names people; of guard also TABLE.COLUMN."),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Of anonymize: whether the first line of a text file names columns."),
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Of guard: let nobody but its owner read database and policy.")
     ] = False,
 ) -> None:
-    """Write a dbt project to start from, or, as `init guard DATABASE`, a policy for the guard."""
+    """Write a dbt project to start from; as `init guard DATABASE` a policy for the guard, and as `init anonymize TABLE`
+    settings to anonymize a table of people."""
+    if database is not None and str(folder) == "anonymize":
+        if private:
+            msg = "--private goes with kgather init guard DATABASE. Leave it out."
+            raise InputError(msg)
+        _anonymize(str(database), out or Path("anonymize.yml"), k, unit, header)
+        return
+    if header is not None:
+        msg = "--header goes with kgather init anonymize TABLE. Leave it out, or name the table."
+        raise InputError(msg)
     if database is not None:
         if str(folder) != "guard":
-            msg = f"kgather init takes one folder. To write a policy of the guard, run kgather init guard {database}."
+            msg = (
+                f"kgather init takes one folder. To write a policy of the guard, run kgather init guard {database}; "
+                f"for settings to anonymize a table, kgather init anonymize {database}."
+            )
             raise InputError(msg)
         _guard(database, out or Path("guard.yml"), k, unit)
         if private:
             _close(database, out or Path("guard.yml"))
         return
     if out is not None or unit is not None or private:
-        msg = "--out, --unit and --private go with kgather init guard DATABASE. Leave them out, or name the database."
+        msg = (
+            "--out, --unit and --private go with kgather init guard DATABASE, the first two also with kgather init "
+            "anonymize TABLE. Leave them out, or name the database or table."
+        )
         raise InputError(msg)
     write_project(folder, k)
     print_line(
@@ -64,8 +100,29 @@ def _guard(database: Path, out: Path, k: int, unit: str | None) -> None:
         raise InputError(msg)
     from kgather._guard.proposal import write_policy  # takes seconds to load
 
-    left = write_policy(database, out, k=k, unit=unit)
+    written = write_policy(database, out, k=k, unit=unit)
     print_line(
-        f"{out} is a policy made of guesses. Decide the {left} places marked DECIDE, then:\n"
+        "\n".join(written.buys)
+        + f"\n{out} is a policy made of guesses. Decide the {written.left} places marked DECIDE. "
+        "At its end there are questions to begin with:\n"
         f'  kgather query --policy {out} "SELECT COUNT(*) FROM ..."'
+    )
+
+
+def _anonymize(table: str, out: Path, k: int, unit: str | None, header: bool | None) -> None:
+    from kgather._tables.proposal import write_settings  # takes seconds to load
+
+    made = write_settings(table, out, k=k, unit=unit, header=header)
+    for name, found in made.roles.items():
+        print_line(f"{name}: {found.role} ({found.why})")
+    print_line(f"\nOf {made.people:,} people, as the table is, the columns tell apart:")
+    for each in made.singled_out:
+        print_line(
+            f"  {', '.join(each.columns)}: {each.alone:,} stand alone, {each.few:,} are among fewer than {k} who look "
+            "the same"
+        )
+    said = "" if header is None else " --header" if header else " --no-header"
+    print_line(
+        f"\n{out} holds settings made of guesses. Decide what each column is, then run\n"
+        f"  kgather anonymize {table}{said} --settings {out} --out release"
     )

@@ -29,12 +29,13 @@ def command(
     listed: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Run the papers' experiments again on ML-100k: what was printed, what is found, and how it was read.
+    """Run the papers' experiments again on ML-100k: what was printed, what is found, and what chance gives.
 
-    What does not reproduce is shown as such.
+    What does not reproduce is shown as such, and what groups at random give as well is no merit of the paper. All
+    experiments write verdicts.md and parts.md, too.
     """
     # Imported here: it takes seconds, and most commands do not need it.
-    from kgather._paper.experiments import EXPERIMENTS, chosen, write
+    from kgather._paper.experiments import EXPERIMENTS, chosen, write, write_tables
     from kgather._paper.movielens import read_movielens
 
     if listed:
@@ -43,15 +44,20 @@ def command(
         return
     experiments = chosen(names or [])
     ratings = read_movielens(data or _usual_place())
-    found = {}
+    found, tabled = {}, {}
     for experiment in experiments:
         say(experiment.about)
         findings = list(experiment.run(ratings))
         written = write(out, experiment, findings)
+        tabled[experiment.name] = experiment.source, findings
         found[experiment.name] = [asdict(finding) | {"deviation": finding.deviation} for finding in findings]
         if not json_output:
             _print(experiment.name, findings)
             print_line(f"Written: {', '.join(map(str, written))}\n")
+    if experiments == EXPERIMENTS:
+        files = write_tables(out, tabled)
+        if not json_output:
+            print_line(f"Written: {', '.join(map(str, files))}")
     if json_output:
         print_json(found)
 
@@ -65,17 +71,28 @@ def _usual_place() -> Path:
 
 
 def _print(name: str, findings: list[Finding]) -> None:
+    # Imported here, as above.
+    from kgather._paper.parts import text
+
     table = Table(title=name, title_justify="left", box=None, pad_edge=False)
-    for column, justify in (("", "left"), ("at", "left"), ("paper", "right"), ("found", "right"), ("off by", "right")):
+    for column, justify in (
+        ("", "left"),
+        ("at", "left"),
+        ("paper", "right"),
+        ("found", "right"),
+        ("off by", "right"),
+        ("by chance", "right"),
+    ):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     table.add_column("")
     for finding in findings:
         table.add_row(
             finding.measure,
             "" if finding.x is None else f"{finding.of} = {finding.x:g}",
-            _text(finding.paper),
-            _text(finding.measured),
+            text(finding.paper),
+            text(finding.measured),
             "" if finding.deviation is None else f"{finding.deviation:+.1%}",
+            text(finding.chance),
             "" if finding.verdict == "not printed" else finding.verdict,
         )
     readings = dict.fromkeys(finding.reading for finding in findings if finding.reading)
@@ -83,7 +100,3 @@ def _print(name: str, findings: list[Finding]) -> None:
     console.print(table)
     for reading in readings:
         console.print(f"  Read as: {reading}.", markup=False)
-
-
-def _text(value: float | str | None) -> str:
-    return "" if value is None else value if isinstance(value, str) else f"{value:.4g}"

@@ -12,8 +12,9 @@ from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
 from kgather._loaders import seen
 from kgather._publishing.asked import asked_settings
+from kgather._publishing.history import Following, k_of, read_removed, with_last
 from kgather._publishing.publish import AttributesSource, Published, look, publish
-from kgather._settings.fields import RELEASE, USERS
+from kgather._settings.fields import OVER_TIME, RELEASE, USERS
 
 _INPUT = PANEL
 _USERS = USERS
@@ -25,10 +26,12 @@ _RELEASE = RELEASE
 def command(
     *,
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="INPUT...", help="Files of ratings, or FILE.duckdb:TABLE. Their formats are detected."),
-    ],
-    k: Annotated[int, typer.Option("--k", "-k", metavar="K", help="Users in the smallest group.")],
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", metavar="K", help="Users in the smallest group.", show_default=False)
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Where the release goes: a new or empty folder.")
     ] = Path("release"),
@@ -97,6 +100,33 @@ def command(
             help="The SECRET key of the noise in items, made if missing (default: in your state folder).",
         ),
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            "--history",
+            metavar="WORK",
+            help="What --keep-work kept of the last release of the same people, which this one follows.",
+            rich_help_panel=OVER_TIME,
+        ),
+    ] = None,
+    additions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--additions",
+            metavar="FILE",
+            help="With --history, instead of INPUT: only the ratings that came since.",
+            rich_help_panel=OVER_TIME,
+        ),
+    ] = None,
+    remove: Annotated[
+        Path | None,
+        typer.Option(
+            "--remove",
+            metavar="FILE",
+            help="With --history, instead of INPUT: users who have left, one id a line.",
+            rich_help_panel=OVER_TIME,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read the input, say what was read, and write nothing.")
     ] = False,
@@ -114,7 +144,16 @@ def command(
         if user_attributes is None
         else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header)
     )
-    asked = asked_settings({"k": k, **settings}, options, attributes, assignments or [])
+    inputs, following = _following(inputs or [], history, additions or [], remove)
+    if k is None and following is None:
+        msg = "--k is missing: users in the smallest group, as --k 10."
+        raise InputError(msg)
+    asked = asked_settings(
+        {"k": k if k is not None or following is None else k_of(following), **settings},
+        options, attributes, assignments or [],
+    )  # fmt: skip
+    if following is not None:
+        asked = with_last(following, asked)
     if dry_run:
         read = look(inputs, asked, options, user_attributes=attributes, warn=warn)
         _print_read(read, json_output=json_output)
@@ -132,6 +171,7 @@ def command(
             force=force,
             keep_work=keep_work,
             noise_key=noise_key,
+            following=following,
             report=progress.report,
             warn=warn,
         )
@@ -139,6 +179,27 @@ def command(
         print_json({"release": str(published.folder), **published.audit.as_dict()})
     else:
         _print(published)
+
+
+def _following(
+    inputs: list[str], history: Path | None, additions: list[str], remove: Path | None
+) -> tuple[list[str], Following | None]:
+    """The files to read, and what the release follows. Raises InputError where the options do not go together."""
+    if history is None:
+        if additions or remove is not None:
+            msg = "--additions and --remove go with --history, which says what they change."
+            raise InputError(msg)
+        if not inputs:
+            msg = "no input was named. Give at least one file."
+            raise InputError(msg)
+        return inputs, None
+    if bool(inputs) == bool(additions or remove is not None):
+        msg = "--history goes with INPUT, everybody's ratings of today, or with --additions and --remove: give one."
+        raise InputError(msg)
+    if inputs:
+        return inputs, Following(history)
+    removed = () if remove is None else read_removed(remove)
+    return additions, Following(history, additions=True, removed=removed)
 
 
 def _print_read(read: Mapping[str, Any], *, json_output: bool) -> None:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +16,9 @@ from kgather._cli.console import say
 from kgather._errors import InputError
 from kgather._guard.plan import Value
 from kgather._sql_text import literal
+
+if TYPE_CHECKING:
+    from kgather._guard.guard import Answer, Guard
 
 FORMATS = {
     "csv": "format csv, header",
@@ -48,8 +51,11 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes, if not to the terminal.")
     ] = None,
-    bounds: Annotated[
-        bool, typer.Option("--bounds", help="Say on standard error how far off the answer may be.")
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Say on standard error how the answer came about and how sure it is.")
+    ] = False,
+    error_columns: Annotated[
+        bool, typer.Option("--error-columns", help="Put standard errors, and how numbers came about, beside them.")
     ] = False,
 ) -> None:
     """Answer a query under a policy: about groups, never about people."""
@@ -62,20 +68,32 @@ def command(
     text = statement(sql)
     from kgather.guard import Guard  # the kernels take seconds to load
 
-    answer = Guard.from_policy(policy).answer(
-        text, principal=principal, parameters=parameters(parameter, text), bounds=bounds
+    guard = Guard.from_policy(policy)
+    say_begun(guard)
+    answer = guard.answer(
+        text,
+        principal=principal,
+        parameters=parameters(parameter, text),
+        errors="columns" if error_columns else errors,
     )
-    for block, shares in answer.uncertain.items():
-        for row in shares.to_pylist():
-            share = row.pop("uncertain")
-            group = ", ".join(_printable(str(value)) for value in row.values())
-            say(f"{block}{f' ({group})' if group else ''}: up to {share:.0%} of what it covers may be off.")
+    if errors:
+        _say_errors(answer, principal or next(iter(guard.policy.principals)))
+    elif answer.warning is not None:
+        say(answer.warning)
     try:
         _write(answer.table, format, out)
     except (OSError, duckdb.IOException) as error:
         reason = error.strerror if isinstance(error, OSError) else "the file cannot be made"
         msg = f"{out or 'the result'} cannot be written: {reason}."
         raise InputError(msg) from None
+
+
+def say_begun(guard: "Guard") -> None:
+    """Say what the budget buys, where the guard has begun its ledger, on standard error."""
+    if guard.begun:
+        say(f"{guard.policy.ledger} is a new ledger.")
+        for sentence in guard.buys:
+            say(sentence)
 
 
 def statement(sql: str | None) -> str:
@@ -119,6 +137,35 @@ def _value(text: str) -> Value:
     return text
 
 
+def _say_errors(answer: "Answer", principal: str) -> None:
+    """How an answer came about, and how far off the numbers of each block may be, on standard error."""
+    for note in answer.notes:
+        say(note)
+    if answer.spending is not None:
+        from kgather._guard.measured.kinds import named
+
+        for kind, spending in (answer.spending.kinds or {"": answer.spending}).items():
+            whole = answer.cost or 0.0 if not answer.spending.kinds else answer.costs.get(kind, 0.0)
+            of = f" of {named(kind)}" if answer.spending.kinds else ""
+            cost = whole / spending.total
+            told = f"It cost {cost:.2%} of the budget{of}" if cost else "It cost nothing, as all was measured before"
+            if not cost and answer.cost:
+                told = f"It cost nothing of the budget{of}"
+            own = spending.share_of(principal)
+            of_share = "" if own is None else f", and {own:.1%} of your share"
+            say(f"{told}; {spending.share:.1%} of the budget{of} is spent{of_share}.")
+    for block, errors in answer.errors.items():
+        if "uncertain" in errors.column_names:
+            for row in errors.to_pylist():
+                share = row.pop("uncertain")
+                group = ", ".join(_printable(str(value)) for value in row.values())
+                say(f"{block}{f' ({group})' if group else ''}: up to {share:.0%} of what it covers may be off.")
+        elif errors.num_columns:
+            say(f"{block}, as kgather explain names it, has these standard errors.")
+            width = None if sys.stderr.isatty() else _WIDE
+            Console(stderr=True, highlight=False, width=width).print(_table(errors))
+
+
 def _write(answer: pa.Table, format: str, out: Path | None) -> None:
     if format == "table":
         _write_table(answer, out)
@@ -138,13 +185,18 @@ def _write_file(answer: pa.Table, format: str, file: Path) -> None:
         con.execute(f"copy kg_answer to {literal(file)} ({FORMATS[format]})")
 
 
-def _write_table(answer: pa.Table, out: Path | None) -> None:
+def _table(answer: pa.Table) -> Table:
     table = Table(box=None, pad_edge=False)
     for field in answer.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
         table.add_column(Text(_printable(field.name)), justify="right" if number else "left")
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(Text("NULL" if value is None else _printable(str(value))) for value in row))
+    return table
+
+
+def _write_table(answer: pa.Table, out: Path | None) -> None:
+    table = _table(answer)
     if out is None:
         Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
         return

@@ -1,11 +1,13 @@
 """Options of the command line from the schema of the settings, so that there is one list of them."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 
 from kgather._errors import InputError
 from kgather._forms import forms
@@ -34,6 +36,18 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
 def with_input_settings(function: Callable[..., None]) -> Callable[..., None]:
     """The same, with the settings of the input alone."""
     return _given(function, dict(_options(INPUT)))
+
+
+def pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
+    """COLUMN=VALUE texts as a mapping. Raises InputError for what is none."""
+    found = {}
+    for each in given or []:
+        name, sign, value = each.partition("=")
+        if not sign or not value:
+            msg = f"{option} takes COLUMN=VALUE, not {each!r}."
+            raise InputError(msg)
+        found[name] = value
+    return found
 
 
 def _given(function: Callable[..., None], options: Mapping[str, inspect.Parameter]) -> Callable[..., None]:
@@ -89,7 +103,9 @@ def _of_name(annotation: str) -> type:
         return str
     if "bool" in annotation:
         return bool
-    return float if "float" in annotation else str
+    if "float" in annotation:
+        return float
+    return int if "[int" in annotation else str
 
 
 def _value(name: str, given: Any) -> Any:
@@ -102,7 +118,22 @@ def _value(name: str, given: Any) -> Any:
         return int(given) if given.strip().isdigit() else names(given)
     if name == "personal_columns":
         return names(given)
+    if name == "personal_recoding":
+        return mapping_of_file("--personal-recoding", Path(given))
     return given
+
+
+def mapping_of_file(option: str, file: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises InputError where it cannot be read, or holds none."""
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"{option} {file} cannot be read ({type(error).__name__})."
+        raise InputError(msg) from None
+    if not isinstance(found, dict):
+        msg = f"{option} {file} holds no mapping, as k: 10."
+        raise InputError(msg)
+    return found
 
 
 def names(listed: str | None) -> list[str] | None:

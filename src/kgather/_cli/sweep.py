@@ -13,6 +13,8 @@ from kgather._cli.reading import load_options, with_reading
 from kgather._errors import InputError
 from kgather._republishing.sweep import RULE, Sweep, SweepRow, check_folder, sweep, write
 
+_TABLE = "Tables of people"
+
 
 @with_reading()
 def command(
@@ -23,8 +25,13 @@ def command(
     ],
     k: Annotated[str, typer.Option("--k", "-k", metavar="K,...", help="Sizes of group to try.")] = "2,5,10,20",
     methods: Annotated[
-        str, typer.Option("--methods", metavar="A,B,...", help="Methods to try (default bkg and mdav).")
-    ] = "bkg,mdav",
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="A,B,...",
+            help="Methods to try (default bkg and mdav; of tables mondrian and cluster).",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Where sweep.csv, sweep.json and sweep.html go."),
@@ -51,6 +58,37 @@ def command(
             "--shadows", metavar="N", min=0, help="Publish N halves of the people, and learn who is in from these."
         ),
     ] = 0,
+    quasi_identifiers: Annotated[
+        str | None,
+        typer.Option(
+            "--quasi-identifiers",
+            metavar="A,B,...",
+            help="INPUT is a table of people, and these columns are generalized.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
+    sensitive: Annotated[
+        str | None,
+        typer.Option("--sensitive", metavar="A,B,...", help="Its sensitive columns.", rich_help_panel=_TABLE),
+    ] = None,
+    suppress: Annotated[
+        str | None,
+        typer.Option(
+            "--suppress",
+            metavar="SHARE,...",
+            help="Shares of rows that may show nothing, to try (default 0).",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="A YAML file with all settings of a table, as anonymize takes it.",
+            rich_help_panel=_TABLE,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace earlier results at DIR.")] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
     reading: dict[str, Any],
@@ -59,11 +97,28 @@ def command(
 
     For each method and K four fifths of the ratings are published into a private folder that is removed afterwards.
     The loss is measured on the other fifth, the risk by attacks on people drawn at random. Nothing of it is a release.
+
+    With --quasi-identifiers or --settings INPUT is a table of people: it is made anonymous with each method, K and
+    share of suppressed rows, and the loss and what attackers get are measured on all of it.
     """
     if out is not None:
         check_folder(out, force=force)
     options = load_options(reading)
-    names = [name.strip() for name in methods.split(",") if name.strip()]
+    if quasi_identifiers or settings:
+        if assignments or vary or shadows or len(inputs) != 1:
+            msg = "a sweep over a table takes one INPUT, and no --set, --vary and --shadows."
+            raise InputError(msg)
+        from kgather._cli.sweep_table import sweep_table
+
+        sweep_table(
+            inputs[0], settings, quasi_identifiers, sensitive, _sizes(k), methods, suppress, options, seed=seed,
+            out=out, json_output=json_output,
+        )  # fmt: skip
+        return
+    if sensitive or suppress:
+        msg = "--sensitive and --suppress go with --quasi-identifiers or --settings: they are of a table of people."
+        raise InputError(msg)
+    names = [name.strip() for name in (methods or "bkg,mdav").split(",") if name.strip()]
     with StageProgress() as progress:
         found = sweep(
             inputs,

@@ -158,6 +158,15 @@ def command(
             "--b", metavar="B", help="(b, l)-diversity: L groups show every set of B items.", rich_help_panel=_RATINGS
         ),
     ] = None,
+    ratings: Annotated[
+        str | None,
+        typer.Option(
+            "--ratings",
+            metavar="FILE",
+            help="The users' ratings: --b asks for the sets of items in them. Of a release: what it promised.",
+            rich_help_panel=_RATINGS,
+        ),
+    ] = None,
     types: Annotated[
         bool,
         typer.Option("--types", help="Compare numbers, dates and truth values of a text file, not their texts."),
@@ -196,7 +205,13 @@ def command(
         "b": b,
     }
     verified = verify_named(
-        target, k, given, options=load_options(reading), types=types, max_rejected_share=max_rejected_share
+        target,
+        k,
+        given,
+        options=load_options(reading),
+        types=types,
+        max_rejected_share=max_rejected_share,
+        users_ratings=ratings,
     )
     checks = verified.checks
     passed = all(check.passed for check in checks)

@@ -42,7 +42,8 @@ class Evidence:
     items: their ids by code. scale: that of the original. parameters: what the release was made with.
     group_ids int64[g] by group code, as the release names them. user_ids: original ids by user code, never to be shown.
     days float32[nnz]: when the ratings of the original were given, in days, NaN where that is not known; None where it
-    was not read.
+    was not read. vectors float[n_users, d]: what users were compared in, where the method compares them by what was
+    learnt; None where nothing was, or where it was not read.
     """
 
     original: RatingMatrix
@@ -56,6 +57,7 @@ class Evidence:
     group_ids: NDArray[np.int64]
     user_ids: pa.Array | None = field(default=None, repr=False)
     days: NDArray[np.float32] | None = field(default=None, repr=False)
+    vectors: NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property
     def gathered(self) -> NDArray[np.int64]:
@@ -69,11 +71,17 @@ class Evidence:
 
 
 def read_evidence(
-    con: duckdb.DuckDBPyConnection, work: str, release: str, parameters: Mapping[str, Any], *, days: bool = False
+    con: duckdb.DuckDBPyConnection,
+    work: str,
+    release: str,
+    parameters: Mapping[str, Any],
+    *,
+    days: bool = False,
+    vectors: bool = False,
 ) -> Evidence:
     """Read a release and the working database it was made in, attached to `con` under the two names.
 
-    days: read when the ratings were given, too.
+    days: read when the ratings were given, too. vectors: read what users were compared in, too.
     Raises InputError where the working database is of another release.
     """
     items = con.sql(f"select item_id from {work}.int_kgather__items order by item_code").to_arrow_table()
@@ -107,7 +115,21 @@ def read_evidence(
         group_ids=released.group_ids,
         user_ids=users["user_id"].combine_chunks(),
         days=_days(con, work) if days else None,
+        vectors=_vectors_of_users(con, work, str(parameters.get("metric"))) if vectors else None,
     )
+
+
+def _vectors_of_users(con: duckdb.DuckDBPyConnection, work: str, metric: str) -> NDArray[np.float32] | None:
+    """What users were compared in, float32[n_users, d]; None where nothing was learnt. Of `filled`: predictions."""
+    from kgather.udfs.preferences import model
+    from kgather.udfs.preferences.metric import comparison_vectors
+
+    factors = con.sql(f"from {work}.int_kgather__factors")
+    [(learnt,)] = con.sql(f"select count(*) from {work}.int_kgather__factors").fetchall()
+    if not learnt:
+        return None
+    preferences = model.from_table(factors.to_arrow_reader(_BATCH_ROWS))
+    return comparison_vectors(preferences, "preference" if metric == "preference" else "prediction")
 
 
 def _days(con: duckdb.DuckDBPyConnection, work: str) -> NDArray[np.float32]:

@@ -6,8 +6,9 @@ have nothing shown and do not enter, except where a share is that of all of the 
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from kgather._evaluation.named import ABOUT as ABOUT
 from kgather._evaluation.named import Metric as Metric
 from kgather._evaluation.named import described as described
 from kgather._evaluation.named import read_metrics as read_metrics
+from kgather.udfs.measuring.quality import armse, maximal_radius
 from kgather.udfs.measuring.query_error import domain_of, masks_of_ranges, query_errors
 
 _RATINGS_AT_ONCE = 1 << 22
@@ -28,18 +30,34 @@ _WIDTHS = (1, 2, 3)
 
 
 def measure(
-    evidence: Evidence, *, known: Sequence[Metric] = (), seed: int = 0, threads: int | None = None
+    evidence: Evidence,
+    *,
+    known: Sequence[Metric] = (),
+    personal: Mapping[str, NDArray[np.float64]] | None = None,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> tuple[Metric, ...]:
     """All metrics that the evidence alone tells, those already `known` first and not measured again.
 
-    Where a metric makes no sense (a rank correlation of what is constant) it is left out. seed: of the queries drawn.
-    O(candidates x items + ratings), and O(queries x users) for the query errors.
+    Where a metric makes no sense (a rank correlation of what is constant) it is left out. personal: attributes of all
+    users by name, float64[n_users] each, NaN where not known, whose mean queries ask for; a release shows them as they
+    are. seed: of the queries drawn. O(candidates x items + ratings), and O(queries x users) for the query errors.
     """
     names = {metric.metric for metric in known}
     found = [metric for metric in _described(_totals(evidence)) if metric.metric not in names]
-    if not any(name.startswith("query_error") for name in names):
-        found += _query_errors(evidence, seed, threads or os.cpu_count() or 1)
+    found += _closeness(evidence)
+    if personal or not any(name.startswith("query_error") for name in names):
+        found += _query_errors(evidence, personal or {}, seed, threads or os.cpu_count() or 1)
     return (*known, *found)
+
+
+def _closeness(evidence: Evidence) -> Iterator[Metric]:
+    """How close the members of groups are in what they were compared in."""
+    users = evidence.gathered
+    if evidence.vectors is None or len(users) == 0:
+        return
+    for name, measured in (("armse_preferences", armse), ("maximal_radius", maximal_radius)):
+        yield Metric(name, measured(evidence.vectors[users], evidence.groups[users]), ABOUT[name])
 
 
 def shown_errors(
@@ -227,16 +245,32 @@ def _add_ratings(
     totals.rated_cells += int((rated & there).sum())
 
 
-def _query_errors(evidence: Evidence, seed: int, threads: int) -> Iterator[Metric]:
-    """The errors of counts and of a mean rating, asked of the artifact table: the most rated items that are shown."""
-    gathered = evidence.gathered
+def artifacts_of(evidence: Evidence) -> NDArray[np.int64]:
+    """The items that queries ask about: the most rated ones that are shown, int64, ascending."""
     raters = np.bincount(evidence.original.items, minlength=evidence.original.n_items)
     items = np.flatnonzero(evidence.shown_items & (raters > 0))
-    items = np.sort(items[np.argsort(-raters[items], kind="stable")][:_ARTIFACTS])
+    return np.sort(items[np.argsort(-raters[items], kind="stable")][:_ARTIFACTS])
+
+
+def artifact_tables(
+    evidence: Evidence, items: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The ratings of those who are in the release, and the least and greatest that is shown of them, float64[u, i]
+    each, NaN where there is none.
+    """
+    gathered = evidence.gathered
+    low, high = (side[:, evidence.truth[gathered]].T.astype(np.float64) for side in evidence.shown.columns(items))
+    return _columns_of(evidence, items)[gathered], low, high
+
+
+def _query_errors(
+    evidence: Evidence, personal: Mapping[str, NDArray[np.float64]], seed: int, threads: int
+) -> Iterator[Metric]:
+    """The errors of counts and means, asked of the artifact table: the most rated items that are shown."""
+    gathered, items = evidence.gathered, artifacts_of(evidence)
     if len(items) == 0 or len(gathered) == 0:
         return
-    table = _columns_of(evidence, items)[gathered]
-    low, high = (side[:, evidence.truth[gathered]].T for side in evidence.shown.columns(items))
+    table, low, high = artifact_tables(evidence, items)
     if np.isnan(table).all():
         return
     domain = domain_of(table)
@@ -254,19 +288,19 @@ def _query_errors(evidence: Evidence, seed: int, threads: int) -> Iterator[Metri
         ),
     ]
     for kind, told, artifacts, width, conjunction in {kind[0]: kind for kind in kinds}.values():
-        counts, averages = query_errors(
+        ask = partial(
+            query_errors,
             truth,
             shown,
-            target,
-            domain,
+            domain=domain,
             attributes=artifacts,
             width=width,
             conjunction=conjunction,
             queries=_QUERIES,
             seed=seed,
-            shown_target=inferred,
             threads=threads,
         )
+        counts, averages = ask(target, shown_target=inferred)
         if not np.isnan(counts).all():
             about = f"mean relative error of a count of users by ratings of {told}"
             yield Metric(f"query_error_count_{kind}", float(np.nanmean(counts)), about)
@@ -274,6 +308,11 @@ def _query_errors(evidence: Evidence, seed: int, threads: int) -> Iterator[Metri
         if evidence.scale.low > 0 and not np.isnan(averages).all():
             about = f"mean relative error of a mean rating, users chosen by ratings of {told}"
             yield Metric(f"query_error_average_{kind}", float(np.nanmean(averages)), about)
+        for name, values in personal.items():
+            errors = ask(values[gathered])[1]
+            if not np.isnan(errors).all():
+                about = f"mean relative error of the mean {name} of users chosen by ratings of {told}"
+                yield Metric(f"query_error_average_{name}_{kind}", float(np.nanmean(errors)), about)
 
 
 def _step(evidence: Evidence) -> float:

@@ -19,6 +19,8 @@ ABOUT = {
     "sum_of_squares": "sum of the squared distances of users' own ratings to what is shown (SSE)",
     "sum_of_squares_filled": "SSE over all cells shown, with the fill value where a user has not rated",
     "armse_filled": "root mean square distance of a user's filled ratings to what is shown, mean over groups",
+    "armse_preferences": "root mean square distance to the centroid in the metric, mean over groups (ARMSE)",
+    "maximal_radius": "largest distance of a member to the centroid, in the metric that users are compared in",
     "total_distortion": "sum of the distances over all users and items; not rated and not shown count as 0",
     "tuple_distortion": "total distortion, mean over users",
     "items_shown": "share of the original's items that the release shows",

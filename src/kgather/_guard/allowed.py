@@ -6,6 +6,7 @@ from sqlglot import exp
 
 _ONE = frozenset({"this"})
 _TWO = frozenset({"this", "expression"})
+_SET = frozenset({"with_", "this", "expression", "distinct", "order", "limit", "offset"})
 _MANY = frozenset({"this", "expressions"})
 
 STRUCTURE: dict[type[exp.Expr], frozenset[str]] = {
@@ -13,14 +14,20 @@ STRUCTURE: dict[type[exp.Expr], frozenset[str]] = {
         {"with_", "distinct", "expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
         | {"offset"}
     ),
-    exp.Union: frozenset({"with_", "this", "expression", "distinct", "order", "limit", "offset"}),
+    exp.Union: _SET,
+    exp.Intersect: _SET,
+    exp.Except: _SET,
     exp.With: frozenset({"expressions"}),
     exp.CTE: frozenset({"this", "alias", "materialized"}),
-    exp.Subquery: frozenset({"this", "alias"}),
+    exp.Subquery: frozenset({"this", "alias", "pivots"}),
     exp.From: _ONE,
+    exp.Pivot: frozenset({"this", "expressions", "fields", "using", "group", "columns", "alias", "default_on_null"})
+    | {"identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming", "unpivot", "include_nulls"}
+    | {"value_columns_first"},
+    exp.PivotAlias: frozenset({"this", "alias"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind"}),
-    exp.Table: frozenset({"this", "alias", "db"}),
-    exp.TableAlias: _ONE,
+    exp.Table: frozenset({"this", "alias", "db", "catalog", "pivots"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
     exp.Where: _ONE,
     exp.Group: frozenset({"expressions", "all"}),
     exp.Rollup: frozenset({"expressions"}),
@@ -28,15 +35,15 @@ STRUCTURE: dict[type[exp.Expr], frozenset[str]] = {
     exp.GroupingSets: frozenset({"expressions"}),
     exp.Having: _ONE,
     exp.Qualify: _ONE,
-    exp.Order: frozenset({"expressions"}),
+    exp.Order: frozenset({"this", "expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.Limit: frozenset({"expression"}),
     exp.Offset: frozenset({"expression"}),
     exp.Distinct: frozenset({"expressions", "on"}),
-    exp.Column: frozenset({"this", "table", "db"}),
+    exp.Column: frozenset({"this", "table", "db", "catalog"}),
     exp.Identifier: frozenset({"this", "quoted"}),
     exp.Alias: frozenset({"this", "alias"}),
-    exp.Star: frozenset(),
+    exp.Star: frozenset({"except_", "replace", "rename"}),
     exp.Paren: _ONE,
     exp.Tuple: frozenset({"expressions"}),
 }
@@ -90,8 +97,8 @@ POSTPROCESSING: dict[type[exp.Expr], frozenset[str]] = {
     exp.Cast: frozenset({"this", "to"}),
     exp.DataType: frozenset({"this", "expressions", "nested"}),
     exp.DataTypeParam: _ONE,
-    exp.Like: _TWO,
-    exp.ILike: _TWO,
+    exp.Like: _TWO | {"negate"},
+    exp.ILike: _TWO | {"negate"},
     exp.Upper: _ONE,
     exp.Lower: _ONE,
     exp.Length: _ONE,
@@ -119,6 +126,12 @@ TYPES = frozenset(
         exp.DType.DATE,
         exp.DType.TIMESTAMP,
         exp.DType.TIMESTAMPNTZ,
+        exp.DType.UTINYINT,
+        exp.DType.USMALLINT,
+        exp.DType.UINT,
+        exp.DType.UBIGINT,
+        exp.DType.TIME,
+        exp.DType.INTERVAL,
     }
 )
 """What a cast may lead to."""
@@ -174,7 +187,7 @@ WINDOWS_OF_PUBLIC: dict[type[exp.Expr], frozenset[str]] = {
     exp.Ntile: _ONE,
     exp.CumeDist: frozenset(),
 }
-"""Window functions for statements over public tables alone."""
+"""Window functions that tell values of single rows: of answers, and of public tables."""
 
 NODES: dict[type[exp.Expr], frozenset[str]] = {
     **STRUCTURE,

@@ -9,7 +9,6 @@ import duckdb
 import pyarrow as pa
 
 from kgather._guard.deadline import Deadline
-from kgather._guard.render import identifier
 
 _SPARE = 8  # databases kept for the next statement
 
@@ -25,15 +24,13 @@ class Apart:
         """Run SQL over relations. Raises Refused, as a deadline does, where the engine refuses."""
         with self._one(memory) as con, deadline.watching(con):
             for name, table in relations.items():
-                con.register("kg_block", table)
-                con.execute(f"create temp table {identifier(name)} as from kg_block")
-                con.unregister("kg_block")
+                con.register(name, table)
             return con.sql(sql).to_arrow_table()
 
     @contextmanager
     def _one(self, memory: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor of a database that nobody else uses; its tables end with it. One where something failed is not used
-        again."""
+        """A cursor of a database that nobody else uses; its relations end with it. One where something failed is not
+        used again."""
         with self._lock:
             spare = self._spare.setdefault(memory, [])
             database = spare.pop() if spare else None
@@ -52,9 +49,10 @@ class Apart:
 
 
 def _locked(memory: str) -> duckdb.DuckDBPyConnection:
-    """A database that keeps the limit, writes no temporary files and reaches none."""
+    """A database that keeps the limit, writes no temporary files and reaches none. It works in one thread: relations
+    are small, and sums come out the same to the last digit."""
     database = duckdb.connect(
-        config={"python_enable_replacements": False, "memory_limit": memory, "temp_directory": ""}
+        config={"python_enable_replacements": False, "memory_limit": memory, "temp_directory": "", "threads": 1}
     )
     for setting in ("enable_external_access = false", "lock_configuration = true"):
         database.execute(f"set global {setting}")

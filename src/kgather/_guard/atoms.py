@@ -1,11 +1,8 @@
 """Atoms: sets of rows of at least k people that answers are made of. What is asked cuts them; none gets too small.
 
 Rows are numbered as they lie, the rows of one unit beside each other. An outcome says what a question means for a row:
-0 that it is not asked for, 1, 2, ... the group that it falls into. An atom all of whose rows have one outcome is pure,
-others are mixed; a mixed atom counts as a whole for one outcome, chosen so that the errors of many atoms cancel.
-
-Every number that decides has noise that hangs on a secret, the meaning of the question and the atom, so that no
-decision turns on one person, and asking again tells nothing new.
+0 that it is not asked for, 1 that this is unknown, 2, 3, ... the group that it falls into. An atom all of whose rows
+have one outcome is pure, others are mixed.
 """
 
 from collections.abc import Callable
@@ -25,8 +22,7 @@ T = TypeVar("T")
 _MOST = np.iinfo(np.int32).max
 _A_PART = 1 << 20  # rows that are not worth a second thread
 _DENSE = 1 << 26  # pieces counted in a table without sorting
-_NEAR_IN, _NEAR_OUT = 12, 25  # atoms tried when the sum of the chosen is improved by an exchange
-_CUT, _SHARE, _TOTAL, _MARK = 1, 2, 3, 4  # what noise, or a key, is for
+_MARK = 4  # what a key is for: part of the ledger's format
 
 
 @dataclass(frozen=True)
@@ -104,30 +100,17 @@ class Spread:
     unit: NDArray[np.int32]
     pieces: Pieces
 
-    def groups(self) -> "Spread":
-        """The same without a difference of false and unknown: 0, or 1 + the number of the group."""
-        low, high = np.maximum(self.low - 1, 0), np.maximum(self.high - 1, 0)
-        still = low[self.mixed] < high[self.mixed]
-        old = self.pieces
-        keep = still[old.atom]
-        atom = (np.cumsum(still) - 1)[old.atom[keep]]
-        outcome = np.maximum(old.outcome[keep] - 1, 0)
-        # Pieces lie in the order of atoms and outcomes: the unknown follows the false.
-        first = np.append(True, (np.diff(atom) != 0) | (np.diff(outcome) != 0))[: len(atom)]
-        place = np.full(len(keep), -1, dtype=np.int64)
-        place[keep] = np.cumsum(first) - 1
-        of_row = place[old.of_row]
-        of_these = of_row >= 0
-        unit, of_row = self.unit[of_these], of_row[of_these]
-        count = int(first.sum())
-        pieces = Pieces(
-            atom[first].astype(np.int32),
-            outcome[first].astype(np.int32),
-            np.bincount(place[keep], old.rows[keep], count).astype(np.int64),
-            count_units(of_row, unit, count),
-            of_row,
-        )
-        return Spread(low, high, self.mixed[still], self.places[of_these], self.rows[of_these], unit, pieces)
+    @property
+    def group(self) -> NDArray[np.int32]:
+        """The group that each atom counts for, int32[a]: 0 that it is not asked for, else 1 + the number of the group.
+        Only where none is undecided."""
+        return np.maximum(self.low - 1, 0)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether an atom has rows of several groups, or some that are asked for beside others that are not: that
+        something is false or unknown is the same."""
+        return bool((np.maximum(self.low, 1) < np.maximum(self.high, 1)).any())
 
 
 def spread(
@@ -164,11 +147,9 @@ def rows_by_atom(atom: NDArray[np.int32], start: NDArray[np.int64]) -> NDArray[n
     return order
 
 
-def _parts(n: int, unit: NDArray[np.int32] | None = None) -> list[slice]:
-    """Halves of many rows, one for each thread; those of one unit, if given, are in one."""
+def _parts(n: int) -> list[slice]:
+    """Halves of many rows, one for each thread."""
     middle = n // 2 if n > _A_PART else n
-    while unit is not None and 0 < middle < n and unit[middle] == unit[middle - 1]:
-        middle += 1
     return [slice(0, middle), slice(middle, n)] if middle < n else [slice(0, n)]
 
 
@@ -190,66 +171,6 @@ def _ends(
             low[own] = found
         if found > high[own]:
             high[own] = found
-
-
-def describe(
-    outcome: NDArray[np.int8 | np.int32],
-    unit: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    seed: np.uint64,
-    groups: int,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """What the rows of each group add up to as hashes, uint64[groups], and how many units have some, int64[groups + 1],
-    the last of all groups together. outcome: 2 + the group. keys uint64[n]: names of the rows. O(n)."""
-    parts = _parts(len(outcome), unit)
-    step = _describe_one if groups == 1 else _describe
-    found = run(lambda part: step(outcome[parts[part]], unit[parts[part]], keys[parts[part]], seed, groups), len(parts))
-    sums, counts = (reduce(np.add, of) for of in zip(*found, strict=True))
-    return sums, counts
-
-
-@njit(nogil=True, cache=True)
-def _describe(
-    outcome: NDArray[np.int8 | np.int32],
-    unit: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    seed: np.uint64,
-    groups: int,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    sums = np.zeros(groups, dtype=np.uint64)
-    counts = np.zeros(groups + 1, dtype=np.int64)
-    last = np.full(groups + 1, -1, dtype=np.int64)
-    for row in range(len(outcome)):
-        if outcome[row] >= 2:
-            group = outcome[row] - 2
-            sums[group] += mix(keys[row] ^ seed)
-            own = unit[row]
-            if last[group] != own:
-                last[group] = own
-                counts[group] += 1
-            if last[groups] != own:
-                last[groups] = own
-                counts[groups] += 1
-    return sums, counts
-
-
-@njit(nogil=True, cache=True)
-def _describe_one(
-    outcome: NDArray[np.int8 | np.int32],
-    unit: NDArray[np.int32],
-    keys: NDArray[np.uint64],
-    seed: np.uint64,
-    groups: int,
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The same of one group, without a branch that nobody can foresee."""
-    total, count, last = np.uint64(0), np.int64(0), np.int64(-1)
-    for row in range(len(outcome)):
-        asked = outcome[row] == 2
-        total += mix(keys[row] ^ seed) * np.uint64(asked)
-        own = np.int64(unit[row])
-        count += np.int64(asked & (own != last))
-        last = own if asked else last
-    return np.full(groups, total), np.full(groups + 1, count)
 
 
 @njit(nogil=True, cache=True)
@@ -342,40 +263,18 @@ def mark_keys(seed: np.uint64, names: NDArray[np.int64]) -> NDArray[np.uint64]:
     return found
 
 
-@njit(nogil=True, cache=True)
-def _noise(seed: np.uint64, purpose: int, name: int) -> float:
-    """A draw from the normal distribution that is always the same for the same seed, purpose and name."""
-    first = keyed(seed, purpose, 2 * name)
-    second = keyed(seed, purpose, 2 * name + 1)
-    radius = np.sqrt(-2.0 * np.log((np.float64(first >> np.uint64(11)) + 1.0) / 9007199254740993.0))
-    return float(radius * np.cos(2.0 * np.pi * np.float64(second >> np.uint64(11)) / 9007199254740992.0))
-
-
-@njit(nogil=True, cache=True)
-def _thresholds(names: NDArray[np.int64], k: int, seed: np.uint64, sd: float) -> NDArray[np.int64]:
-    """How many units a piece of each atom must have: k, and never less, with noise on top."""
-    least = np.empty(len(names), dtype=np.int64)
-    for atom in range(len(names)):
-        least[atom] = k + np.int64(np.rint(abs(_noise(seed, _CUT, names[atom]) * sd)))
-    return least
-
-
-def split(
-    pieces: Pieces, unit: NDArray[np.int32], names: NDArray[np.int64], k: int, *, seed: np.uint64, sd: float = 1.0
-) -> NDArray[np.int64]:
+def split(pieces: Pieces, unit: NDArray[np.int32], n_atoms: int, k: int) -> NDArray[np.int64]:
     """Which pieces go together, int64[p]: numbers of new atoms, from 0, in the order of the old ones.
 
-    names int64[a]: the old atoms' names, which noise hangs on. A piece with enough units becomes an atom. The other
-    pieces of an old atom become one together, if they have enough; otherwise they stay with the largest of the former.
+    A piece with k units becomes an atom. The other pieces of an old atom become one together, if they have k units;
+    otherwise they stay with the largest of the former.
     """
-    least = _thresholds(names, k, seed, sd)
-    big = pieces.units >= least[pieces.atom]
-    n_atoms = len(names)
+    big = pieces.units >= k
     bigs = np.bincount(pieces.atom[big], minlength=n_atoms)
     # The small pieces of each atom, together.
     small_of = np.where(big, -1, pieces.atom).astype(np.int64)
     together = count_units(small_of[pieces.of_row], unit, n_atoms)
-    stands = (together >= least) & (bigs > 0)
+    stands = (together >= k) & (bigs > 0)
     label = np.arange(len(pieces.atom))
     first = np.full(n_atoms, -1)
     small = np.flatnonzero(~big)
@@ -388,78 +287,3 @@ def split(
     anchor = np.where(stands | (bigs == 0), first, largest)
     label[small] = anchor[pieces.atom[small]]
     return np.unique(label, return_inverse=True)[1].reshape(-1)
-
-
-@njit(nogil=True, cache=True)
-def choose(
-    sizes: NDArray[np.int64],
-    hits: NDArray[np.int64],
-    names: NDArray[np.int64],
-    target: float,
-    seed: np.uint64,
-    sd: float,
-) -> NDArray[np.bool_]:
-    """Which mixed atoms count as asked for, bool[a]: those of the largest shares, as many as come near the target.
-
-    sizes, hits: rows of each atom, and how many of them are asked for, int64[a]. target: what the sizes of the chosen
-    should add up to. The last few are exchanged where that brings the sum nearer. O(a log a).
-    """
-    n = len(sizes)
-    chosen = np.zeros(n, dtype=np.bool_)
-    score = np.empty(n)
-    for atom in range(n):
-        score[atom] = -(hits[atom] + sd * _noise(seed, _SHARE, names[atom])) / sizes[atom]
-    order = np.argsort(score, kind="mergesort")
-    total, end = 0, 0
-    while end < n and abs(total + sizes[order[end]] - target) <= abs(total - target):
-        total += sizes[order[end]]
-        end += 1
-    out, into, best = -1, -1, abs(total - target)
-    for i in range(max(0, end - _NEAR_IN) - 1, end):
-        leaves = 0 if i < max(0, end - _NEAR_IN) else sizes[order[i]]
-        for j in range(end - 1, min(n, end + _NEAR_OUT)):
-            comes = 0 if j == end - 1 else sizes[order[j]]
-            gap = abs(total - leaves + comes - target)
-            if gap < best - 0.5:
-                best = gap
-                out = -1 if leaves == 0 else i
-                into = -1 if comes == 0 else j
-    for i in range(end):
-        chosen[order[i]] = True
-    if out >= 0:
-        chosen[order[out]] = False
-    if into >= 0:
-        chosen[order[into]] = True
-    return chosen
-
-
-def assign(pieces: Pieces, names: NDArray[np.int64], *, seed: np.uint64, sd: float = 1.0) -> NDArray[np.int32]:
-    """The outcome that each atom counts for, int32[a]: its own where it is pure, one of its pieces' otherwise.
-
-    names int64[a]. Mixed atoms are dealt out group by group, the one with the most rows in them first.
-    """
-    n_atoms = len(names)
-    outcome = np.zeros(n_atoms, dtype=np.int32)
-    kinds = np.bincount(pieces.atom, minlength=n_atoms)
-    alone = kinds[pieces.atom] == 1
-    outcome[pieces.atom[alone]] = pieces.outcome[alone]
-    mixed = ~alone
-    sizes = np.bincount(pieces.atom, weights=pieces.rows, minlength=n_atoms).astype(np.int64)
-    wanted = np.bincount(pieces.outcome[mixed], weights=pieces.rows[mixed], minlength=2)
-    free = kinds > 1
-    groups = [group for group in np.argsort(-wanted, kind="stable").tolist() if group > 0 and wanted[group] > 0]
-    # Where nobody is asked for, the steps are those of a few.
-    for group in groups or [1]:
-        own = np.flatnonzero(mixed & (pieces.outcome == group))
-        own = own[free[pieces.atom[own]]]
-        atoms = pieces.atom[own]
-        target = float(wanted[group]) + sd * _noise(seed, _TOTAL, group)
-        taken = atoms[choose(sizes[atoms], pieces.rows[own], names[atoms], target, seed, sd)]
-        outcome[taken] = group
-        free[taken] = False
-    return outcome
-
-
-def noisy_total(rows: int, *, seed: np.uint64, sd: float = 1.0) -> float:
-    """A number of people with the noise that decides whether a question covers enough of them."""
-    return rows + sd * _noise(seed, _TOTAL, 0)

@@ -4,7 +4,7 @@ Rows of a universe are numbered: units by their ids, rows of a long table by uni
 on a connection that reaches no file; what comes back is one number for each row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._guard.catalog import Catalog, TableInfo, catalog_of
+from kgather._guard.exact import ColumnName, Range, ranges
 from kgather._guard.outcomes import Outcome, Outcomes
 from kgather._guard.partition import Column
 from kgather._guard.plan import Bound, Question, Universe
@@ -81,15 +82,17 @@ class Base:
         _check_copies(catalog)
         protected = [info for info in catalog.tables.values() if info.protected]
         ids = " union ".join(
-            f"select {identifier(info.unit)} as id from source.{identifier(info.name)} "
-            f"where {identifier(info.unit)} is not null"
+            f"select {identifier(info.unit)} as id from {info.relation} where {identifier(info.unit)} is not null"
             for info in protected
         )
-        con.execute(f"create table kg_units as select id, row_number() over (order by id) - 1 as {_CODE} from ({ids})")
+        con.execute(
+            f"create table kg_units as select id, row_number() over (order by id) - 1 as {_CODE} "
+            f"from (select distinct id from ({ids}))"
+        )
         rows = {UNITS: _numbers(con, f"select {_CODE}, md5_number_lower(cast(id as varchar)) from kg_units order by 1")}
         for info in catalog.tables.values():
             if not info.protected:
-                con.execute(f"create table {identifier(info.name)} as from source.{identifier(info.name)}")
+                con.execute(f"create table {identifier(info.name)} as from {info.relation}")
                 continue
             con.execute(_copy(info))
             if info.grain == "rows":
@@ -131,9 +134,23 @@ class Base:
             self.columns[cached] = Column(values)
         return NamedColumn(name, self.columns[cached])
 
+    def ranks(self, table: str, column: str) -> NDArray[np.float64]:
+        """The places of units' values among all values of a column in order, float64[u], NaN where there is none."""
+        info = self._table(table)
+        cell = f"{identifier(info.name)}.{identifier(column)}"
+        found = self.con.sql(
+            f"select kg_unit.{_CODE} as kg_at, dense_rank() over (order by {cell}) as kg_value "
+            f"from kg_units as kg_unit join {identifier(info.name)} "
+            f"on {identifier(info.name)}.{identifier(info.unit)} = kg_unit.id "
+            f"where {cell} is not null"
+        ).to_arrow_table()
+        ranks = np.full(len(self.rows[UNITS].unit), np.nan)
+        ranks[found["kg_at"].to_numpy()] = found["kg_value"].to_numpy()
+        return ranks
+
     def codes(self, name: str, column: str) -> NDArray[np.int32]:
         """The values that units have of table.column, as codes int32[n] of a universe's rows, below 0 where none."""
-        table, _, cell = column.partition(".")
+        table, _, cell = column.rpartition(".")
         info = self._table(table)
         own = info.column(cell)
         assert own is not None, "the policy was checked"
@@ -164,7 +181,12 @@ class Base:
             missing = np.isnan(values[at])
             values[at[missing]] = cells[missing]
         values[~np.isfinite(values)] = np.nan
-        return values
+        known = self._ranges.get(ColumnName(fold(same[0].table), fold(same[0].column)))
+        return values if known is None else np.clip(values, known.low, known.high)
+
+    @cached_property
+    def _ranges(self) -> Mapping[ColumnName, Range]:
+        return ranges(self.catalog.policy)
 
     def _same(self, bound: Bound) -> list[_Cell]:
         """A column and those that the policy declares to be the same, the one they are named by first."""
@@ -176,7 +198,7 @@ class Base:
                 info = self._table(table)
                 found = info.column(column)
                 return _Cell(info.name, found.name if found else column)
-            other, _, name = target.partition(".")
+            other, _, name = target.rpartition(".")
             return source(other, name)
 
         first = source(bound.table, bound.column)
@@ -204,13 +226,13 @@ def _check_copies(catalog: Catalog) -> None:
     """Raise InputError for copies that are not of units: rows of one table are not found in another."""
     for info in catalog.tables.values():
         for column, target in info.policy.same_as.items():
-            other = catalog.table(target.partition(".")[0])
+            other = catalog.table(target.rpartition(".")[0])
             if "rows" in (info.grain, other.grain if other is not None else "unit"):
-                msg = (
-                    f"tables.{info.name}.same_as: {column} and {target} can only be told to be the same where both "
-                    "tables have one row a unit. List the column in one of the tables only."
+                told = (
+                    f"{column} and {target} can only be told to be the same where both tables have one row a person. "
+                    "List the column in one of the tables only"
                 )
-                raise InputError(msg)
+                raise catalog.policy.error(("tables", info.name, "same_as", column), told)
 
 
 def _shown(info: TableInfo) -> Iterator[str]:
@@ -232,7 +254,7 @@ def _copy(info: TableInfo) -> str:
           select *, row_number() over (partition by kg_content) as kg_nth
           from (
             select {listed}, concat_ws(chr(31), {content}) as kg_content
-            from source.{identifier(info.name)}
+            from {info.relation}
             where {unit} is not null
           )
         )

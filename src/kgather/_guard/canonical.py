@@ -4,10 +4,11 @@ Found: the order of AND and OR, NOT, the direction of comparisons, the spelling 
 make dead, things said twice. Not found: what only the data or arithmetic could tell.
 """
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 
-from kgather._guard.plan import NUMERIC, Bound, Exists, Expr, Literal, Op, PerUnit, Value
+from kgather._guard.plan import NUMERIC, Bound, Exists, Expr, Literal, Lookup, Op, PerUnit, Value
 from kgather._guard.render import identifier, text
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -24,10 +25,13 @@ def canonical(expr: Expr) -> str:
 def normal(expr: Expr) -> Expr:
     """The normal form of an expression."""
     if isinstance(expr, Exists):
-        return Exists(expr.table, _holds(normal(expr.condition)), expr.lookups)
+        return replace(expr, condition=_holds(normal(expr.condition)))
     if isinstance(expr, PerUnit):
         condition = _holds(normal(expr.condition))
-        return PerUnit(expr.function, expr.table, expr.argument, condition, expr.kind, expr.lookups)
+        argument = expr.argument
+        if isinstance(argument, Op):
+            argument = Op(argument.name, tuple(normal(arg) for arg in argument.args), argument.kind)
+        return PerUnit(expr.function, expr.table, argument, condition, expr.kind, expr.lookups)
     if not isinstance(expr, Op):
         return expr
     if expr.name == "not":
@@ -199,7 +203,17 @@ def _text(expr: Expr) -> str:
 
 
 def _lookups(expr: Exists | PerUnit) -> str:
-    return "".join(f", {_text(entry.left)}={_text(entry.right)} {entry.required}" for entry in expr.lookups)
+    by = f", {_equal(expr.by)} True" if isinstance(expr, Exists) and expr.by else ""
+    return by + "".join(f", {lookup_text(entry)} {entry.required}" for entry in expr.lookups)
+
+
+def lookup_text(entry: Lookup) -> str:
+    """What names a lookup: the columns that it goes by."""
+    return _equal(entry.pairs)
+
+
+def _equal(pairs: tuple[tuple[Bound, Bound], ...]) -> str:
+    return " & ".join(f"{_text(left)}={_text(right)}" for left, right in pairs)
 
 
 def _literal(expr: Literal) -> str:

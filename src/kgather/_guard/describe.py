@@ -12,9 +12,13 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 
+from kgather._guard.catalog import Catalog
+from kgather._guard.constants import with_constants
 from kgather._guard.plan import Block, Kind, Local, Plan, Value
+from kgather._guard.ranked import BINNED, COUNTED
 from kgather._guard.refused import SYNTAX, Refused, Rule
 from kgather._guard.render import Units, expression, identifier, relation
+from kgather._guard.told_types import type_of
 
 NEUTRAL: Mapping[Kind, Value] = {
     "integer": 1,
@@ -34,28 +38,32 @@ class Shapes:
     """Empty tables with the columns of those that a guard answers about. con: knows nothing else."""
 
     con: duckdb.DuckDBPyConnection
+    catalog: Catalog
 
     @classmethod
-    def of(cls, source: duckdb.DuckDBPyConnection) -> "Shapes":
-        """The shapes of the tables of a connection; none of their rows are read."""
-        found: dict[str, list[str]] = {}
-        rows = source.cursor().execute(
-            "select table_name, column_name, data_type from duckdb_columns() where not internal"
-            " and database_name = current_database() order by table_oid, column_index"
-        )
-        for table, column, type_ in rows.fetchall():
-            found.setdefault(table, []).append(f"{identifier(column)} {type_}")
+    def of(cls, catalog: Catalog) -> "Shapes":
+        """The shapes of the tables of a catalog; none of their rows are read."""
         con = duckdb.connect(config={"python_enable_replacements": False, "threads": 1})
-        for table, columns in found.items():
-            con.execute(f"create table {identifier(table)} ({', '.join(columns)})")
+        for info in catalog.tables.values():
+            columns = [
+                f"{identifier(column.name)} {column.type}"
+                for column in (*info.columns.values(), *info.beside.values())
+                if column.role != "hidden" or not info.protected
+            ]
+            con.execute(f"create table {identifier(info.name)} ({', '.join(columns)})")
+        unit = next((info for info in catalog.tables.values() if info.protected), None)
+        if unit is not None:
+            con.execute(f"create table kg_units (id {unit.unit_column.type})")
         con.execute("set global enable_external_access = false")
         con.execute("set global lock_configuration = true")
-        return cls(con)
+        return cls(con, catalog)
 
     def schema(self, made: Plan | Local, unit: Units) -> pa.Schema:
         """The columns of the answer. unit: the privacy unit's column of each protected table. Raises Refused."""
         if isinstance(made, Local) and made.sql is None:
             return pa.table({name: [row[at] for row in made.rows] for at, name in enumerate(made.names)}).schema
+        if isinstance(made, Plan) and made.inner:
+            made = with_constants(made, {one.name: (stand_in(one.kind),) for one in made.inner})
         with self.con.cursor() as con:
             try:
                 for block in made.blocks if isinstance(made, Plan) else ():
@@ -79,9 +87,22 @@ class Shapes:
             )
             fields += _schema(con, f"select {keys} {relation(question.universe, unit)}")
         for aggregate in block.aggregates:
-            whole = aggregate.function.startswith("COUNT")
-            fields.append(pa.field(aggregate.name, pa.int64() if whole else pa.float64()))
+            type_ = type_of(aggregate, self.catalog)
+            if aggregate.function in COUNTED:
+                (argument,) = aggregate.arguments
+                of = f"select {expression(argument, unit)} {relation(aggregate.question.universe, unit)}"
+                type_ = _schema(con, of).field(0).type
+                type_ = pa.map_(type_, pa.int64()) if aggregate.function == "HISTOGRAM" else type_
+            elif aggregate.function == BINNED:
+                type_ = pa.map_(pa.float64(), pa.int64())
+            fields.append(pa.field(aggregate.name, type_))
         return pa.schema(fields)
+
+
+def stand_in(kind: Kind) -> Value:
+    """A value that stands for an answer which is not known yet."""
+    value = NEUTRAL[kind]
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def neutral(kinds: Sequence[Kind]) -> tuple[Value, ...]:

@@ -1,131 +1,237 @@
-"""The guard: answers an analyst's SQL from atoms of at least k people, or refuses."""
+"""The guard: answers an analyst's SQL about groups of people, or refuses."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from kgather._errors import InputError
-from kgather._guard.answers import Answering, Terms
+from kgather._guard import exact
 from kgather._guard.apart import Apart
+from kgather._guard.atoms_engine import AtomsEngine
 from kgather._guard.audit_log import AuditLog, Entry
-from kgather._guard.base import UNITS, Base
 from kgather._guard.catalog import Catalog
 from kgather._guard.deadline import Deadline
 from kgather._guard.describe import Shapes
-from kgather._guard.generalized import classes_of
-from kgather._guard.history import Present, present
-from kgather._guard.ledger import Change, Kept, Ledger, secret_key
-from kgather._guard.partition import Column, Partition
-from kgather._guard.plan import Block, Bound, Local, Plan, Universe, Value
+from kgather._guard.engine import Engine
+from kgather._guard.json_calls import typed
+from kgather._guard.measured.engine import MeasuredEngine
+from kgather._guard.measured.kinds import named
+from kgather._guard.measured.noise import Noise, discrete_gaussian
+from kgather._guard.notes import beside, notes
+from kgather._guard.plan import Local, Plan, Value
 from kgather._guard.planner import plan
-from kgather._guard.policy import Limits, Mode, Policy, load_policy
+from kgather._guard.policy import Limits, Policy, load_policy
 from kgather._guard.refused import SYNTAX, Refused, Rule
-from kgather._guard.render import explain, identifier
+from kgather._guard.render import explain
+from kgather._guard.statement import split
 from kgather._guard.warm import compile_kernels
 
 Parameters = Sequence[Value] | Mapping[str, Value]
+Errors = bool | Literal["columns"]
 
-_REMEMBERED = 1024  # statements whose answers are kept in memory
+WARNING = b"kgather_warning"
+"""The key of a schema's metadata that holds what an answer does not protect against, as UTF-8."""
+
+NEARLY_SPENT = 0.8
+"""The part of the budget from which on answers warn that it is nearly spent."""
+_PLANS = 1_024  # statements whose plans are kept in memory
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A protected result. uncertain, where it was asked for: of each GROUP BY over protected rows, by the name that
-    `explain` gives it, the groups and the share of what each covers that may belong elsewhere or be missing, with
-    noise, rounded up to hundredths."""
+    """A protected result.
+
+    errors: of each GROUP BY over protected rows, by the name that `explain` gives it, the keys of its groups and how
+    far off what is told of them may be. In mode measured that is the standard error of each number and how it came
+    about; in others the share of what each group covers that may belong elsewhere or be missing. notes: how the answer
+    came about, in mode measured a sentence for each of these GROUP BYs with the largest standard error; none of an
+    answer that nobody is in.
+    """
 
     table: pa.Table
-    uncertain: Mapping[str, pa.Table] = field(default_factory=dict)
+    errors: Mapping[str, pa.Table] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    warning: str | None = None
+    """In mode exact, what the answer does not protect against; also under WARNING in the metadata of the schema."""
+    cost: float | None = None
+    """What was measured for the answer, as rho, of people of all kinds; 0 where all was measured before, None in modes
+    without a budget."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """The same by kind of people, of the kinds that something was measured of."""
+    spending: "Spending | None" = None
+    """What is spent of the budget now; None in modes without one."""
+    of_share: float | None = None
+    """The part that is spent now of what who asks may spend; None where the policy declares no shares. Of several kinds
+    of people, of that of which the largest part is spent."""
+    labels: tuple[str, ...] = ()
+    """The names that PostgreSQL gives to the columns of the statement; none of what is no SELECT."""
 
 
 @dataclass(frozen=True)
-class _Remembered:
-    """Blocks' relations, the partitions they were made of, and how many atoms that were."""
+class Spending:
+    """What was spent of the budget of a ledger, and what it is in all: rho of zero-concentrated differential privacy.
+    measurements: how many that was spent on. Where there are several kinds of people, each has a budget of its own, and
+    these are the sums."""
 
-    tables: dict[str, pa.Table]
-    partitions: Mapping[str, Partition]
-    touched: int
-    uncertain: dict[str, pa.Table] | None
+    spent: float
+    total: float
+    measurements: int
+    by: Mapping[str, float] = field(default_factory=dict)
+    """Of it, by principal; under "" what is nobody's, as the ledger began with it."""
+    most: Mapping[str, float] = field(default_factory=dict)
+    """What each principal may spend in all, as rho, where the policy declares shares; those without one together."""
+    left: Mapping[str, float] = field(default_factory=dict)
+    """Of that, what is left."""
+    kinds: "Mapping[str, Spending]" = field(default_factory=dict)
+    """Of people of each kind, by its name, where there are several."""
 
-    def holds(self, presents: Mapping[str, Present]) -> bool:
-        """Whether the partitions are still the same."""
-        return all(presents[name].partition is partition for name, partition in self.partitions.items())
+    @property
+    def share(self) -> float:
+        """The part of the budget that is spent; of several kinds of people, of that of which the largest part is."""
+        return max((one.share for one in self.kinds.values()), default=self.spent / self.total)
+
+    def share_of(self, principal: str) -> float | None:
+        """The part that is spent of what a principal may spend, None where that is not bounded; of several kinds as
+        `share`."""
+        if self.kinds:
+            return max(
+                (part for one in self.kinds.values() if (part := one.share_of(principal)) is not None), default=None
+            )
+        most = self.most.get(principal)
+        return None if most is None else 1.0 - self.left[principal] / most if most > 0 else 1.0
+
+    @classmethod
+    def together(cls, kinds: "Mapping[str, Spending]", measurements: int) -> "Spending":
+        """That of people of several kinds. measurements: how many there were of all."""
+        of = [*kinds.values()]
+        by, most, left = (_summed(parts) for parts in zip(*((one.by, one.most, one.left) for one in of), strict=True))
+        return cls(
+            sum(one.spent for one in of), sum(one.total for one in of), measurements, by, most, left, dict(kinds)
+        )
 
 
-@dataclass
-class _State:
-    """What was read of database and ledger, and the stamps they had. recorded: universes whose partition of today is
-    in the ledger: rows that came or went have to be recorded, too, before they are answered about. answers: what was
-    asked before, as long as nothing it was made of is cut."""
-
-    base: Base
-    presents: dict[str, Present]
-    kept: dict[str, Kept]
-    of_database: tuple[int, ...]
-    of_ledger: tuple[int, ...]
-    recorded: set[str] = field(default_factory=set)
-    answers: "dict[tuple[tuple[Block, ...], Mode], _Remembered]" = field(default_factory=dict)
-
-
-class _Stamps(NamedTuple):
-    """What tells whether a file was changed since it was read."""
-
-    database: tuple[int, ...]
-    ledger: tuple[int, ...]
+def _summed(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {
+        name: sum(one.get(name, 0.0) for one in parts) for name in dict.fromkeys(key for one in parts for key in one)
+    }
 
 
 class Guard:
     """Answers queries under a policy. Safe to share among threads; processes share the ledger."""
 
-    def __init__(self, policy: Policy, folder: Path) -> None:
-        """Open the database and the ledger that the policy names, relative to `folder`.
+    def __init__(self, policy: Policy, folder: Path, *, noise: Noise = discrete_gaussian, prepare: bool = True) -> None:
+        """Open the database and the ledger that the policy names, relative to `folder`. noise: of mode measured.
+        prepare: whether a ledger begins with what the policy says is measured first.
 
         Raises InputError where one of them is not as the policy says.
         """
         self.policy = policy
-        self.database = folder / policy.database
-        self.ledger = Ledger(folder / policy.ledger)
+        self.engine: Engine = (
+            MeasuredEngine(policy, folder, noise) if policy.mode == "measured" else AtomsEngine(policy, folder)
+        )
+        if prepare and isinstance(self.engine, MeasuredEngine):
+            self.engine.prepare()
         self._log = AuditLog(folder / policy.audit_log) if policy.audit_log is not None else None
+        self._plans: dict[tuple[object, ...], Plan | Local] = {}
+        self._plans_of = self.catalog
         self._apart = Apart()
-        self._secret = secret_key(self.ledger.path.with_name(self.ledger.path.name + ".key"))
-        with self.ledger.deciding():
-            self._state = self._read()
-        self._shapes, self._shapes_of = Shapes.of(self._state.base.con), self._state.base
+        self._shapes, self._shapes_of = Shapes.of(self.catalog), self.catalog
 
     @classmethod
-    def from_policy(cls, path: str | Path) -> "Guard":
-        """Open the guard of a policy file. Raises InputError naming file and line where it is wrong."""
-        return cls(load_policy(Path(path)), Path(path).resolve().parent)
+    def from_policy(cls, path: str | Path, *, prepare: bool = True) -> "Guard":
+        """Open the guard of a policy file. prepare: as of the class. Raises InputError naming file and line where it is
+        wrong."""
+        return cls(load_policy(Path(path)), Path(path).resolve().parent, prepare=prepare)
 
     @property
     def catalog(self) -> Catalog:
         """What names mean."""
-        return self._state.base.catalog
+        return self.engine.catalog
 
     @property
     def atoms(self) -> dict[str, int]:
-        """How many atoms there are, by universe."""
-        return {name: here.partition.n_atoms for name, here in list(self._state.presents.items())}
+        """How many atoms there are, by universe; none in mode measured."""
+        return self.engine.atoms if isinstance(self.engine, AtomsEngine) else {}
 
-    def explain(self, sql: str, *, principal: str | None = None, parameters: Parameters = ()) -> str:
-        """What would be asked, as SQL to read. Touches no data. Raises Refused where the text is refused."""
+    @property
+    def spending(self) -> Spending | None:
+        """What was spent of the budget; None in modes without one. Raises InputError where there is no ledger."""
+        if not isinstance(self.engine, MeasuredEngine):
+            return None
+        measurements = self.engine.ledger.measurements()
+        kinds = {}
+        for kind, people in self.engine.kinds.items():
+            found = self.engine.spenders(people, measurements)
+            kinds[kind] = Spending(
+                sum(one.spent for one in found),
+                people.prices.total,
+                len(people.charged(measurements)),
+                {one.principal: one.spent for one in found if one.spent},
+                {one.principal: one.most for one in found if one.most is not None},
+                {one.principal: one.left for one in found if one.left is not None},
+            )
+        return next(iter(kinds.values())) if len(kinds) == 1 else Spending.together(kinds, len(measurements))
+
+    @property
+    def buys(self) -> tuple[str, ...]:
+        """Sentences that say what the budget buys: how many margins at what standard error, and from how many people on
+        groups are shown. None in modes without a budget."""
+        return self.engine.buys if isinstance(self.engine, MeasuredEngine) else ()
+
+    @property
+    def begun(self) -> bool:
+        """Whether this guard has begun its ledger; False in modes without a budget."""
+        return isinstance(self.engine, MeasuredEngine) and self.engine.begun
+
+    def explain(
+        self, sql: str, *, principal: str | None = None, parameters: Parameters = (), cost: bool = False
+    ) -> str:
+        """What would be asked, as SQL to read. Touches no data. cost: with what it would cost of the budget. Raises
+        Refused where the text is refused."""
         made = self._plan(sql, self._principal(principal), parameters)
-        return f"-- answered without the database: {made.tag}" if isinstance(made, Local) else self._explained(made)
+        if isinstance(made, Local):
+            return f"-- answered without the database: {made.tag}"
+        told = explain(made, self.catalog.unit)
+        return f"{told}\n\n{self._cost(made, self._principal(principal))}" if cost else told
 
-    def describe(self, sql: str, parameters: Parameters = (), *, principal: str | None = None) -> pa.Schema:
+    def workload(self, text: str) -> tuple[str, ...]:
+        """What the statements of a text, with ; between them, would measure, what that costs, and with what standard
+        errors, as lines. Touches no data and charges nothing. Raises InputError where the text holds no statement, and
+        in modes without a budget."""
+        if not isinstance(self.engine, MeasuredEngine):
+            msg = f"the policy has mode {self.policy.mode}, which has no budget; this is for mode measured."
+            raise InputError(msg)
+        from kgather._guard.measured import workload
+
+        statements = split(text)
+        if not statements:
+            msg = "there is no statement in it. Write SELECT statements with ; between them."
+            raise InputError(msg)
+        return tuple(workload.lines(workload.workload(self.engine, statements), len(statements)))
+
+    def _cost(self, made: Plan, principal: str) -> str:
+        if not isinstance(self.engine, MeasuredEngine):
+            return f"-- mode {self.policy.mode} has no budget"
+        return self.engine.told_cost(made, principal)
+
+    def describe(
+        self, sql: str, parameters: Parameters = (), *, principal: str | None = None, labels: bool = False
+    ) -> pa.Schema:
         """The columns that the answer to a statement has. Touches no data. parameters: values, or what stands for them
-        (`describe.neutral`). Raises Refused where the text is refused.
+        (`describe.neutral`). labels: named as PostgreSQL names them. Raises Refused where the text is refused.
         """
         made = self._plan(sql, self._principal(principal), parameters)
-        base = self._state.base
-        if base is not self._shapes_of:
-            self._shapes, self._shapes_of = Shapes.of(base.con), base
-        return self._shapes.schema(made, base.catalog.unit)
+        if self.catalog is not self._shapes_of:
+            self._shapes, self._shapes_of = Shapes.of(self.catalog), self.catalog
+        schema = typed(self._shapes.schema(made, self.catalog.unit), made.json)
+        if not (labels and made.labels):
+            return schema
+        return pa.schema([one.with_name(name) for one, name in zip(schema, made.labels, strict=True)])
 
     def query(self, sql: str, *, principal: str | None = None, parameters: Parameters = ()) -> pa.Table:
         """Answer a query.
@@ -135,33 +241,69 @@ class Guard:
         return self.answer(sql, principal=principal, parameters=parameters).table
 
     def answer(
-        self, sql: str, *, principal: str | None = None, parameters: Parameters = (), bounds: bool = False
+        self,
+        sql: str,
+        *,
+        principal: str | None = None,
+        parameters: Parameters = (),
+        errors: Errors = False,
+        client: str | None = None,
     ) -> "Answer":
-        """Answer a query and say, with `bounds`, how far off it may be. Errors as of `query`."""
+        """Answer a query and say, with `errors`, how far off it may be.
+
+        client: the address of who asks, for the audit log.
+        errors: "columns": in mode measured, also in columns of the table. Beside each column that is an aggregate as it
+        is stand `<name>_error`, its standard error, and `<name>_kind`: measured, modelled or estimated. Raises as
+        `query`, and InputError for columns in another mode.
+        """
+        if errors == "columns" and self.policy.mode != "measured":
+            msg = (
+                f"Mode {self.policy.mode} has no standard errors to put into columns. Ask with errors=True (kgather "
+                "query --errors): that says what there is."
+            )
+            raise InputError(msg)
         who = self._principal(principal)
-        entry = Entry(who, sql, parameters)
+        entry = Entry(who, sql, parameters, client=client)
+        entry.trace.principal = who
         try:
-            answer = self._answer(entry, bounds)
+            answer = self._answer(entry, errors)
         except Refused as refusal:
             self._logged(entry, refusal)
             raise
         self._logged(entry)
         return answer
 
-    def _answer(self, entry: Entry, bounds: bool) -> "Answer":
-        made = self._plan(entry.text, entry.principal, entry.parameters)
+    def _answer(self, entry: Entry, errors: Errors) -> "Answer":
+        made = self._plan(entry.text, entry.principal, entry.parameters, errors=errors == "columns", today=entry.today)
         limits = self.policy.limits_of(entry.principal)
         if isinstance(made, Local):
-            return Answer(self._local(made, limits))
-        compile_kernels()
-        with self.ledger.deciding():
-            state = self._state = self._current()
-            with Deadline(limits.time_ms) as deadline:
-                decided = self._decide(state, made, self.policy.mode_of(entry.principal), entry, deadline, bounds)
+            return Answer(_typed(self._local(made, limits), made), labels=made.labels)
+        if isinstance(self.engine, AtomsEngine):
+            compile_kernels()  # before the clock starts
         with Deadline(limits.time_ms) as deadline:
-            relations = {**_public(state.base, made, deadline), **decided.tables}
+            decided = self.engine.decide(made, deadline, entry.trace, errors=bool(errors))
+        with Deadline(limits.time_ms) as deadline:
+            blocks = decided.tables
+            if errors == "columns":
+                blocks = {name: beside(table, decided.errors[name]) for name, table in blocks.items()}
+            relations = {**self.engine.public(made, deadline), **blocks}
             table = self._apart.run(made.sql, relations, limits.memory, deadline)
-        return Answer(table, decided.uncertain or {})
+        # What is asked for beside an answer does not change the answer that the audit log knows.
+        entry.answer = table.select(range(len(made.names)))
+        told, spending = notes(self.policy.mode, decided), self.spending if decided.tables else None
+        if spending is not None:
+            told = (*told, *_nearly_spent(spending, entry.principal))
+        return Answer(
+            _with(decided.warning, _in_order(_typed(table, made), made)),
+            decided.errors,
+            told,
+            decided.warning,
+            None if spending is None else entry.trace.cost,
+            {} if spending is None else entry.trace.costs,
+            spending,
+            None if spending is None else spending.share_of(entry.principal),
+            made.labels,
+        )
 
     def _local(self, made: Local, limits: Limits) -> pa.Table:
         if made.sql is None:
@@ -187,144 +329,72 @@ class Guard:
         self.policy.principal(name or "")
         return name or ""
 
-    def _plan(self, sql: str, principal: str, parameters: Parameters) -> Plan | Local:
+    def _plan(
+        self,
+        sql: str,
+        principal: str,
+        parameters: Parameters,
+        *,
+        errors: bool = False,
+        today: date | None = None,
+    ) -> Plan | Local:
+        today = today or datetime.now(UTC).date()
         limits = self.policy.limits_of(principal)
+        catalog = self.catalog
+        if parameters:
+            return self._planned(sql, catalog, parameters, limits, errors=errors, today=today)
+        named = (sql, limits, errors, today)
+        if catalog is not self._plans_of:
+            self._plans, self._plans_of = {}, catalog
+        known = self._plans.get(named)
+        if known is not None:
+            return known
+        made = self._planned(sql, catalog, parameters, limits, errors=errors, today=today)
+        if len(self._plans) >= _PLANS:
+            self._plans.clear()
+        self._plans[named] = made
+        return made
+
+    def _planned(
+        self, sql: str, catalog: Catalog, parameters: Parameters, limits: Limits, *, errors: bool, today: date
+    ) -> Plan | Local:
         try:
-            return plan(sql, self.catalog, parameters, limits)
+            made = plan(sql, catalog, parameters, limits, errors=errors, today=today)
         except (ArithmeticError, ValueError, duckdb.Error):
             # A number or text that nothing can hold; what it is called inside is not for the analyst.
             told = "The statement holds a value that is out of range, or a text that cannot be read."
             raise Refused(told, code=SYNTAX, rule=Rule.STATEMENT) from None
-
-    def _explained(self, made: Plan) -> str:
-        return explain(made, self.catalog.unit)
-
-    def _decide(
-        self, state: _State, made: Plan, mode: Mode, entry: Entry, deadline: Deadline, bounds: bool
-    ) -> "_Remembered":
-        """Cut atoms, record them, and compute the blocks: all before anything leaves."""
-        remembered = state.answers.get((made.blocks, mode))
-        if remembered is not None and remembered.holds(state.presents) and (remembered.uncertain or not bounds):
-            # Asked before, and nothing was cut since: the same answer.
-            entry.atoms_touched = remembered.touched
-            return remembered
-        match = (self.policy.match or "any") if mode == "generalized" else None
-        diversity = self.policy.diversity
-        terms = Terms(
-            self.policy.k,
-            self._secret,
-            exact=mode == "exact",
-            match=match,
-            digits=self.policy.round,
-            diverse=diversity.columns if diversity else (),
-            l=diversity.l if diversity else 1,
-        )
-        answering = Answering(state.base, dict(state.presents), terms)
-        with deadline.watching(state.base.con):
-            answering.cut_for(made, self._columns(state))
-        used = {asked.universe for asked in answering.asked.values()} - state.recorded | answering.cut
-        if self._log is not None:
-            entry.atoms_touched, entry.atoms_cut = _touched(answering), _more_atoms(state, answering)
-        if used:
-            self._record(state, {name: answering.presents[name] for name in used})
-        with deadline.watching(state.base.con):
-            tables = answering.tables(made)
-            uncertain = answering.uncertain(made) if bounds else None
-        partitions = {asked.universe: state.presents[asked.universe].partition for asked in answering.asked.values()}
-        if len(state.answers) >= _REMEMBERED:
-            state.answers.clear()
-        decided = _Remembered(tables, partitions, entry.atoms_touched, uncertain)
-        state.answers[made.blocks, mode] = decided
-        return decided
-
-    def _record(self, state: _State, changed: Mapping[str, Present]) -> None:
-        """Write what was cut, and only then take it for granted."""
-        kept = {name: here.kept(state.kept.get(name)) for name, here in changed.items()}
-        self.ledger.write(
-            self.policy.k,
-            {name: Change(state.kept.get(name), kept[name], here.partition.n_atoms) for name, here in changed.items()},
-        )
-        state.presents.update(changed)
-        state.kept.update(kept)
-        state.recorded.update(changed)
-        state.of_ledger = self.ledger.stamp()
-
-    def _current(self) -> _State:
-        """What is in database and ledger now, read again as far as they were changed."""
-        stamps = self._stamps()
-        if stamps.database != self._state.of_database:
-            return self._read()
-        return self._state if stamps.ledger == self._state.of_ledger else self._read(self._state.base)
-
-    def _stamps(self) -> _Stamps:
-        try:
-            stat = self.database.stat()
-        except OSError as error:
-            msg = f"{self.database}, which the policy names under database, cannot be read: {error.strerror}."
-            raise InputError(msg) from None
-        return _Stamps((stat.st_ino, stat.st_mtime_ns, stat.st_size), self.ledger.stamp())
-
-    def _read(self, base: Base | None = None) -> _State:
-        of_database = self._stamps().database
-        base = base or _loaded(self.policy, self.database)
-        kept = self.ledger.read(self.policy.k)
-        presents = {}
-        for universe, (unit, keys) in base.rows.items():
-            columns = _kept_columns(base, universe, kept.get(universe))
-            presents[universe] = present(
-                keys, unit, kept.get(universe), columns, self.policy.k, one_row_a_unit=universe == UNITS
-            )
-        state = _State(base, presents, kept, of_database, self.ledger.stamp())
-        modes = {self.policy.mode, *(principal.mode for principal in self.policy.principals.values())}
-        if "generalized" in modes and UNITS not in kept:
-            # Classes are fixed for ever, or cut further where others ask in another mode.
-            here = replace(presents[UNITS], partition=classes_of(base, self.policy.k))
-            self._record(state, {UNITS: here})
-        return state
-
-    def _columns(self, state: _State) -> dict[str, dict[str, Column]]:
-        return {
-            name: {column: state.base.columns[name, column] for column in here.partition.clusters}
-            for name, here in state.presents.items()
-        }
+        if self.policy.mode == "exact" and isinstance(made, Plan):
+            exact.check(made, catalog)
+        return made
 
 
-def _kept_columns(base: Base, universe: str, kept: Kept | None) -> dict[str, Column]:
-    """The columns that clusters are kept of, read again."""
-    found = {}
-    for name in kept.clusters if kept is not None else ():
-        of = Universe("unit") if universe == UNITS else Universe("rows", universe)
-        pairs = [part.split(".", 1) for part in name.split(" * ")]
-        bounds = [Bound(table, column) for table, column in pairs]
-        found[name] = base.column(of, bounds).column
-    return found
+def _nearly_spent(spending: Spending, principal: str) -> Iterator[str]:
+    """Warnings of a budget, or of a share of it, that is nearly spent."""
+    for kind, one in (spending.kinds or {"": spending}).items():
+        of = f" of {named(kind)}" if spending.kinds else ""
+        parts = {f"the budget{of}": one.share, f"your share of the budget{of}": one.share_of(principal)}
+        for what, part in parts.items():
+            if part is not None and part >= NEARLY_SPENT:
+                yield f"{part:.0%} of {what} is spent: soon new questions get estimates, or nothing."
 
 
-def _loaded(policy: Policy, database: Path) -> Base:
-    try:
-        return Base.load(policy, str(database), memory=policy.limits.memory)
-    except duckdb.OutOfMemoryException:
-        msg = f"What the policy shows of {database} does not fit into {policy.limits.memory}. Raise limits.memory."
-    except duckdb.Error:
-        msg = f"{database} cannot be read. Its tables have to be tables of DuckDB that are read without other files."
-    raise InputError(msg)
+def _with(warning: str | None, table: pa.Table) -> pa.Table:
+    """A result with its warning in the schema."""
+    return table if warning is None else table.replace_schema_metadata({WARNING: warning.encode()})
 
 
-def _public(base: Base, made: Plan, deadline: Deadline) -> dict[str, pa.Table]:
-    """The public tables that are read beside the blocks."""
-    with base.con.cursor() as con, deadline.watching(con):
-        return {name: con.sql(f"from {identifier(name)}").to_arrow_table() for name in made.public}
+def _typed(table: pa.Table, made: Plan | Local) -> pa.Table:
+    """The table with columns of JSON marked."""
+    return table.cast(typed(table.schema, made.json)) if made.json else table
 
 
-def _touched(answering: Answering) -> int:
-    """How many atoms hold rows that were asked for."""
-    touched = {name: np.zeros(here.partition.n_atoms, dtype=bool) for name, here in answering.presents.items()}
-    for asked in answering.asked.values():
-        touched[asked.universe] |= answering.spread(asked).high > 1
-    return sum(int(of.sum()) for of in touched.values())
-
-
-def _more_atoms(state: _State, answering: Answering) -> int:
-    return sum(
-        answering.presents[name].partition.n_atoms - state.presents[name].partition.n_atoms for name in answering.cut
-    )
+def _in_order(table: pa.Table, made: Plan) -> pa.Table:
+    """The columns of a result with errors and kinds, which stand behind all others, beside what they are of."""
+    places: list[int] = []
+    for at in range(len(made.names)):
+        places.append(at)
+        if at in made.with_errors:
+            first = len(made.names) + 2 * made.with_errors.index(at)
+            places += [first, first + 1]
+    return table.select(places)

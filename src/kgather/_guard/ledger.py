@@ -10,7 +10,6 @@ atom, the other parts row by row. Once the changes outnumber the rows, all rows 
 
 import fcntl
 import os
-import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -39,7 +38,6 @@ create table splits (decision bigint, decided_at timestamp, universe varchar, at
 """
 _FEW = 100_000  # changes that are never too many
 _PATIENCE = 3.0  # seconds to wait for another program that has the file open
-_SHORT_KEY = 16
 
 
 @dataclass(frozen=True)
@@ -414,51 +412,6 @@ def renamed(atoms: NDArray[np.int64], renames: Mapping[int, int], next_name: int
     for old in sorted(renames, reverse=True):
         now[old] = now[renames[old]]
     return np.where(atoms >= 0, now[atoms.clip(0)] if next_name else atoms, atoms)
-
-
-def secret_key(path: Path) -> bytes:
-    """The key that noise hangs on: $KGATHER_GUARD_KEY, or the file, which is made where it does not exist.
-
-    Raises InputError where the file can be read by others, cannot be read or made, or the key is too short.
-    """
-    given = os.environ.get("KGATHER_GUARD_KEY")
-    if given is not None:
-        key, remedy = given.encode(), "Set $KGATHER_GUARD_KEY to a longer random text, as of `openssl rand -hex 32`."
-    else:
-        try:
-            if not path.exists():
-                _make_key(path)
-            if path.stat().st_mode & 0o077:
-                msg = f"{path} can be read by others: chmod 600 {path}. It decides what analysts must not foresee."
-                raise InputError(msg)
-            key, remedy = path.read_bytes().strip(), f"Remove {path}, and a new one is made."
-        except OSError as error:
-            msg = f"{path}, the key of the guard's noise, cannot be read or made: {error.strerror}."
-            raise InputError(msg) from None
-    if len(key) < _SHORT_KEY:
-        msg = f"The key of the guard's noise is shorter than {_SHORT_KEY} bytes. {remedy}"
-        raise InputError(msg)
-    return key
-
-
-def _new_key() -> str:
-    return secrets.token_hex(32)
-
-
-def _make_key(path: Path) -> None:
-    """Make a key that is whole as soon as it is there; whoever comes second takes the first one's."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = _beside(path, f".{secrets.token_hex(8)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w") as stream:
-            stream.write(_new_key() + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink()
 
 
 @contextmanager

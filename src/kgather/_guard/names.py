@@ -13,9 +13,16 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from kgather._guard.catalog import Catalog, TableColumn, TableInfo
+from kgather._guard.json_calls import is_json
+from kgather._guard.labels import label as postgres_label
+from kgather._guard.paths import written_path
+from kgather._guard.pivots import pivot_of, selected
+from kgather._guard.plan import Bound
 from kgather._guard.policy import fold
+from kgather._guard.ranked import is_histogram
 from kgather._guard.refused import AMBIGUOUS, UNKNOWN_COLUMN, UNKNOWN_TABLE, Rule, refused
 
+_LISTED = 20  # columns that a refusal names
 _SOURCES = 16
 """How many tables and subqueries one FROM may join."""
 _QUERIES = 64
@@ -38,6 +45,25 @@ class Output:
     def key(self) -> str:
         """The folded name."""
         return fold(self.label)
+
+    @property
+    def postgres(self) -> str:
+        """The name that PostgreSQL gives to it."""
+        if self.alias:
+            return self.label
+        if self.node is not None:
+            return postgres_label(self.node)
+        assert self.source is not None
+        query = self.source.query
+        return self.column if query is None else query.outputs[self.source.at(self.key)].postgres
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is JSON, as PostgreSQL types it."""
+        if self.node is not None or self.source is None or self.source.query is None:
+            return is_json(self.node)
+        # By its name where it comes from: RENAME gives it another one here.
+        return self.source.query.outputs[self.source.at(fold(self.column))].is_json
 
 
 @dataclass(eq=False)
@@ -62,7 +88,17 @@ class Source:
         """How many of its columns have a folded name."""
         if self.table is not None:
             return int(key in self.table.columns)
-        return sum(output.key == key for output in self.query.outputs) if self.query else 0
+        return len(self._named(key))
+
+    def at(self, key: str) -> int:
+        """The position of the first of its columns that has a folded name."""
+        return self._named(key)[0] if self.query else [fold(column) for column in self.columns()].index(key)
+
+    def _named(self, key: str) -> list[int]:
+        """The positions of a query's columns of a name; of those without an alias PostgreSQL's name will do, too."""
+        outputs = self.query.outputs if self.query else ()
+        found = [at for at, output in enumerate(outputs) if output.key == key]
+        return found or [at for at, output in enumerate(outputs) if fold(output.postgres) == key]
 
     @property
     def raw(self) -> bool:
@@ -92,6 +128,8 @@ class Scope:
     subqueries: dict[int, "Scope | Union"] = field(default_factory=dict)
     """The subqueries in expressions, by the node that holds them."""
     ctes: list["Scope | Union"] = field(default_factory=list)
+    constants: dict[int, Bound] = field(default_factory=dict)
+    """What stands for subqueries that are answers, in conditions over rows of people, by their nodes."""
 
     @cached_property
     def raw(self) -> bool:
@@ -132,11 +170,16 @@ class Scope:
 
 @dataclass(eq=False)
 class Union:
-    """UNION ALL of queries; its columns are named by the first."""
+    """UNION ALL of queries, or another set operation of two; its columns are named by the first."""
 
-    node: exp.Union
+    node: exp.SetOperation
     branches: list["Scope | Union"]
     ctes: list["Scope | Union"] = field(default_factory=list)
+
+    @property
+    def word(self) -> str:
+        """What stands between the branches."""
+        return f"{self.node.key.upper()}{'' if self.node.args.get('distinct') else ' ALL'}"
 
     @property
     def outputs(self) -> list[Output]:
@@ -175,15 +218,23 @@ def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Window):
-        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        call = windowed(node)
         for child in [*call.iter_expressions(), *(c for c in node.iter_expressions() if c is not node.this)]:
             yield from aggregates(child)
         return
-    if isinstance(node, exp.AggFunc):
+    if isinstance(node, exp.AggFunc) or is_histogram(node):
         yield node
         return
     for child in node.iter_expressions():
         yield from aggregates(child)
+
+
+def windowed(node: exp.Window) -> exp.Expr:
+    """The function before OVER, without FILTER and IGNORE NULLS."""
+    call: exp.Expr = node.this
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    return call
 
 
 def group_keys(scope: Scope) -> list[exp.Expr]:
@@ -280,7 +331,7 @@ class _Resolver:
     def query(self, node: exp.Expr, ctes: Mapping[str, "Scope | Union"], parent: Scope | None) -> "Scope | Union":
         while isinstance(node, exp.Subquery) or (isinstance(node, exp.Paren) and isinstance(node.this, exp.Query)):
             node = node.this
-        if not isinstance(node, exp.Select | exp.Union):
+        if not isinstance(node, exp.Select | exp.SetOperation):
             raise refused(Rule.TABLES, f"{node.key.upper()} is no SELECT", node)
         if len(self.scopes) + len(self.unions) >= _QUERIES:
             raise refused(
@@ -294,31 +345,32 @@ class _Resolver:
             name = cte.alias
             if any(fold(name) == fold(other.alias) for other in named if other is not cte):
                 raise refused(Rule.NAMES, f"Two queries of WITH are named {name!r}", cte, code=AMBIGUOUS)
+            _rename(cte.this, cte.args["alias"])
             query = self.query(cte.this, ctes, None)
             own.append(query)
             ctes[fold(name)] = query
-        if isinstance(node, exp.Union):
+        if isinstance(node, exp.SetOperation):
             return self._union(node, ctes, own, parent)
         return self._select(node, ctes, own, parent)
 
     def _union(
         self,
-        node: exp.Union,
+        node: exp.SetOperation,
         ctes: Mapping[str, "Scope | Union"],
         own: list["Scope | Union"],
         parent: Scope | None,
     ) -> Union:
         nodes: list[exp.Expr] = []
         left: exp.Expr = node
-        while isinstance(left, exp.Union) and not (left is not node and _has_tail(left)):
-            if left.args.get("distinct") is not False or left.args.get("by_name"):
-                raise refused(Rule.SET_OPERATIONS, "UNION without ALL", left, allow="Use UNION ALL")
+        while isinstance(left, exp.SetOperation) and (left is node or (_is_all(left) and not _has_tail(left))):
             nodes.append(left.expression)
             left = left.this
+            if not _is_all(node):
+                break
         nodes.append(left)
         union = Union(node, [self.query(branch, ctes, parent) for branch in reversed(nodes)], own)
         if len({len(branch.outputs) for branch in union.branches}) > 1:
-            raise refused(Rule.SET_OPERATIONS, "The queries of UNION ALL have different numbers of columns", node)
+            raise refused(Rule.SET_OPERATIONS, "The queries of a set operation have different numbers of columns", node)
         self.unions.append(union)
         return union
 
@@ -336,8 +388,11 @@ class _Resolver:
             self._source(scope, from_.this, None, ctes)
         for join in node.args.get("joins") or ():
             self._source(scope, join.this, join, ctes)
+        _name_paths(scope)
         for expression in node.expressions:
             self._output(scope, expression, ctes)
+        if self.catalog.policy.mode == "measured":
+            _group_distinct(scope)
         if len(scope.outputs) > _OUTPUTS:
             raise refused(Rule.LIMITS, f"A SELECT has more than {_OUTPUTS} columns", allow="Name those you need")
         for source in scope.sources:
@@ -347,15 +402,26 @@ class _Resolver:
             if node.args.get(part) is not None:
                 self._names(scope, node.args[part], ctes, "column")
         if node.args.get("order") is not None:
+            _place_unnamed(scope, node.args["order"])
             self._names(scope, node.args["order"], ctes, "alias")
         return scope
 
     def _source(self, scope: Scope, node: exp.Expr, join: exp.Join | None, ctes: Mapping[str, "Scope | Union"]) -> None:
+        pivot = pivot_of(node)
+        if pivot is not None:
+            kept = len(self.scopes), len(self.unions)
+            bare = node.copy()
+            bare.set("pivots", None)
+            member = self._member(bare, ctes)
+            columns = member.columns()
+            del self.scopes[kept[0] :], self.unions[kept[1] :]
+            alias_of = pivot.args.get("alias") or node.args.get("alias")
+            made = selected(bare, pivot, columns, lambda field: _listed(member, field))
+            inner = exp.Subquery(this=made, alias=alias_of.copy() if alias_of else None)
+            node.replace(inner)
+            node = inner
         alias = node.alias_or_name if isinstance(node, exp.Table | exp.Subquery) else ""
-        if isinstance(node, exp.Table):
-            source = self._table(node, ctes)
-        else:
-            source = Source(alias, node, query=self.query(node, ctes, None))
+        source = self._member(node, ctes)
         source.join = join
         if len(scope.sources) >= _SOURCES:
             raise refused(Rule.LIMITS, f"A FROM joins more than {_SOURCES} tables", allow="Ask for less at once")
@@ -377,14 +443,27 @@ class _Resolver:
         source.merged = frozenset(fold(identifier.name) for identifier in using or ())
         scope.sources.append(source)
 
+    def _member(self, node: exp.Expr, ctes: Mapping[str, "Scope | Union"]) -> Source:
+        if isinstance(node, exp.Table):
+            if node.args.get("alias") is not None and node.args["alias"].args.get("columns"):
+                allow = "Rename them in a subquery: SELECT column AS name"
+                raise refused(Rule.NAMES, "A table's columns are renamed in FROM", node, allow=allow)
+            return self._table(node, ctes)
+        if node.args.get("alias") is not None:
+            _rename(node, node.args["alias"])
+        alias = node.alias_or_name if isinstance(node, exp.Subquery) else ""
+        return Source(alias, node, query=self.query(node, ctes, None))
+
     def _table(self, node: exp.Table, ctes: Mapping[str, "Scope | Union"]) -> Source:
         if not isinstance(node.this, exp.Identifier):
             raise refused(Rule.TABLES, f"{node.this.key.upper()} in FROM is no table", node, allow=self._tables())
         name, schema = node.name, node.args.get("db")
         if schema is None and fold(name) in ctes:
             return Source(node.alias_or_name, node, query=ctes[fold(name)])
-        table = self.catalog.table(name)
-        if table is None or (schema is not None and fold(schema.name) != "main"):
+        table = self.catalog.named(
+            name, *(part.name for part in (schema, node.args.get("catalog")) if part is not None)
+        )
+        if table is None:
             raise refused(
                 Rule.TABLES, f"There is no table {name[:60]!r} here", node, allow=self._tables(), code=UNKNOWN_TABLE
             )
@@ -395,7 +474,7 @@ class _Resolver:
 
     def _output(self, scope: Scope, node: exp.Expr, ctes: Mapping[str, "Scope | Union"]) -> None:
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            self._star(scope, node)
+            self._star(scope, node, ctes)
             return
         self._names(scope, node, ctes, "column")
         if isinstance(node, exp.Alias):
@@ -403,12 +482,13 @@ class _Resolver:
         else:
             scope.outputs.append(Output(_label(node), False, node))
 
-    def _star(self, scope: Scope, node: exp.Expr) -> None:
+    def _star(self, scope: Scope, node: exp.Expr, ctes: Mapping[str, "Scope | Union"]) -> None:
         table = node.args.get("table") if isinstance(node, exp.Column) else None
         sources = [s for s in scope.sources if table is None or fold(s.alias) == fold(table.name)]
+        told = f"{table.name[:60]}.*" if table else "*"
         if not sources:
-            told = f"{table.name[:60]}.*" if table else "*"
             raise refused(Rule.NAMES, f"{told} stands for no table", node, code=UNKNOWN_TABLE)
+        changes = _StarChanges.of(node if isinstance(node, exp.Star) else node.this)
         for source in sources:
             for column in source.columns():
                 if table is None and fold(column) in source.merged:
@@ -416,7 +496,19 @@ class _Resolver:
                 if source.has(fold(column)) > 1:
                     reason = f"Two columns of a subquery are named {column[:60]!r}"
                     raise refused(Rule.NAMES, reason, node, code=AMBIGUOUS, allow="Give them aliases")
-                scope.outputs.append(Output(column, False, None, source, column))
+                changes.left.discard(fold(column))
+                if fold(column) in changes.without:
+                    continue
+                instead = changes.instead.get(fold(column))
+                if instead is not None:
+                    self._names(scope, instead, ctes, "column")
+                    scope.outputs.append(Output(column, True, instead))
+                    continue
+                label = changes.renamed.get(fold(column), column)
+                scope.outputs.append(Output(label, label != column, None, source, column))
+        if changes.left:
+            reason = f"{told} has no column {min(changes.left)[:60]!r}"
+            raise refused(Rule.NAMES, reason, node, code=UNKNOWN_COLUMN)
 
     def _names(self, scope: Scope, root: exp.Expr, ctes: Mapping[str, "Scope | Union"], first: str) -> None:
         stack = [root]
@@ -464,7 +556,20 @@ class _Resolver:
         if table is None and any(fold(source.alias) == key for source in scope.sources):
             reason = f"{node.name[:60]!r} stands for a whole row"
             raise refused(Rule.NAMES, reason, node, allow="Name a column", code=UNKNOWN_COLUMN)
-        raise refused(Rule.NAMES, f"There is no column {node.name[:60]!r} here", node, code=UNKNOWN_COLUMN)
+        raise refused(
+            Rule.NAMES, f"There is no column {node.name[:60]!r} here", node, code=UNKNOWN_COLUMN, allow=_columns(scope)
+        )
+
+    def _is_of(self, source: Source, schema: exp.Identifier, node: exp.Expr) -> bool:
+        """Whether a source is a table that stands before a column with its schema, and its database."""
+        if source.table is None or not isinstance(source.node, exp.Table):
+            return False
+        parts = (
+            source.node.name,
+            schema.name,
+            *([node.catalog] if isinstance(node, exp.Column) and node.catalog else []),
+        )
+        return self.catalog.named(*parts) is source.table
 
     def _find(
         self, scope: Scope, key: str, table: exp.Identifier | None, node: exp.Expr, schema: exp.Identifier | None = None
@@ -473,7 +578,7 @@ class _Resolver:
         for source in scope.sources:
             if table is not None and fold(source.alias) != fold(table.name):
                 continue
-            if schema is not None and (source.table is None or fold(schema.name) != "main"):
+            if schema is not None and not self._is_of(source, schema, node):
                 continue
             count = source.has(key)
             if count > 1 or (count and found and not (table is None and key in source.merged)):
@@ -484,10 +589,153 @@ class _Resolver:
         if not found:
             return None
         source = found[0]
-        return _Found(source, next(column for column in source.columns() if fold(column) == key))
+        return _Found(source, source.columns()[source.at(key)])
 
 
-def _has_tail(node: exp.Union) -> bool:
+class _StarChanges(NamedTuple):
+    """What stands behind a star, by folded names of columns: EXCLUDE, REPLACE and RENAME. left: those that no column of
+    the star has had yet."""
+
+    without: frozenset[str]
+    instead: Mapping[str, exp.Expr]
+    renamed: Mapping[str, str]
+    left: set[str]
+
+    @classmethod
+    def of(cls, star: exp.Expr) -> "_StarChanges":
+        without = frozenset(fold(one.name) for one in star.args.get("except_") or ())
+        instead = {fold(one.alias): one.this for one in star.args.get("replace") or ()}
+        renamed = {fold(one.this.name): one.alias for one in star.args.get("rename") or ()}
+        return cls(without, instead, renamed, {*without, *instead, *renamed})
+
+
+def _listed(source: Source, field: exp.Expr) -> list[exp.Expr] | None:
+    """The values that the policy lists of a source's column, as constants in their order. None of others."""
+    if not isinstance(field, exp.Column):
+        return None
+    key, found = fold(field.name), None
+    if source.table is not None:
+        column = source.table.column(field.name)
+        found = TableColumn(source.table, column) if column is not None else None
+    elif isinstance(source.query, Scope) and source.has(key) == 1:
+        output = source.query.outputs[source.at(key)]
+        inner = output.source if output.node is None else None
+        if inner is not None:
+            return _listed(inner, exp.column(output.column))
+        found = base_column(source.query, output.node)
+    if found is None or not found.table.protected:
+        return None
+    listed = next((of for name, of in found.table.policy.values.items() if fold(name) == fold(found.column.name)), None)
+    if not listed or len({type(one) for one in listed}) > 1 or not all(isinstance(one, int | str) for one in listed):
+        return None
+    return [exp.Literal.string(one) if isinstance(one, str) else exp.Literal.number(one) for one in sorted(listed)]
+
+
+def _name_paths(scope: Scope) -> None:
+    """Make expressions that take a declared path into a column the names that they are, as info['city'] info.city."""
+    tables = [source for source in scope.sources if source.table is not None and source.table.has_paths]
+    if not tables:
+        return
+    kinds = (exp.Column, exp.Bracket, exp.JSONExtractScalar, exp.StructExtract, exp.Anonymous)
+    for node in [*scope.node.find_all(*kinds)]:
+        if node.find_ancestor(exp.Select) is not scope.node or any(source.node is node for source in scope.sources):
+            continue
+        parts = written_path(node) or []
+        for source in tables if len(parts) > 1 else ():
+            named = fold(parts[0]) == fold(source.alias)
+            for taken in (parts, parts[1:]) if named else (parts,):
+                if len(taken) > 1 and source.has(fold(".".join(taken))):
+                    table = exp.to_identifier(source.alias, quoted=True)
+                    name = exp.Column(this=exp.to_identifier(".".join(taken), quoted=True), table=table)
+                    name.meta.update(node.meta)
+                    node.replace(name)
+
+
+def _rename(query: exp.Expr, alias: exp.TableAlias) -> None:
+    """Give the columns of a subquery the names that stand behind its alias."""
+    names = alias.args.get("columns") or []
+    if not names:
+        return
+    while isinstance(query, exp.Subquery | exp.Paren | exp.SetOperation):
+        query = query.this
+    columns = query.expressions
+    if any(
+        isinstance(one, exp.Star) or (isinstance(one, exp.Column) and isinstance(one.this, exp.Star)) for one in columns
+    ):
+        told = "A subquery with * has its columns renamed"
+        raise refused(Rule.NAMES, told, alias, allow="Name the columns inside")
+    if len(names) > len(columns):
+        told = f"{len(names)} names are given to the {len(columns)} columns of a subquery"
+        raise refused(Rule.NAMES, told, alias, code=UNKNOWN_COLUMN)
+    for at, name in enumerate(names):
+        node = columns[at]
+        old = node.alias if isinstance(node, exp.Alias) else ""
+        parts = [query.args.get(part) for part in ("where", "group", "having", "qualify", "order")]
+        parts += [other for place, other in enumerate(columns) if place != at]
+        used = [one for part in parts if part is not None for one in part.find_all(exp.Column)]
+        if old and fold(old) != fold(name.name) and any(fold(one.name) == fold(old) for one in used):
+            told = f"The subquery names its column {old[:60]!r}, and {name.name[:60]!r} outside"
+            raise refused(Rule.NAMES, told, alias, allow="Give it one name")
+        inner = node.this if isinstance(node, exp.Alias) else node
+        own = isinstance(inner, exp.Column) and fold(inner.name) == fold(name.name)
+        if not own and any(fold(one.name) == fold(name.name) for one in used):
+            told = f"{name.name[:60]!r} is another column inside the subquery"
+            raise refused(Rule.NAMES, told, alias, allow="Give it a name that the subquery does not read")
+        columns[at] = exp.alias_(inner, name.copy(), copy=False)
+    query.set("expressions", columns)
+    alias.set("columns", None)
+
+
+def _group_distinct(scope: Scope) -> None:
+    """Make SELECT DISTINCT of rows of people the GROUP BY that it is: its groups are shown as others are."""
+    node = scope.node
+    distinct = node.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is not None or not any(source.raw for source in scope.sources):
+        return
+    if any(node.args.get(part) is not None for part in ("group", "having", "qualify")):
+        return
+    outputs = [output.node for output in scope.outputs]
+    if any(one is None or is_unit(scope, one) or any(True for _ in aggregates(one)) for one in outputs):
+        return
+    node.set("distinct", None)
+    node.set("group", exp.Group(all=True))
+
+
+def _is_all(node: exp.SetOperation) -> bool:
+    """Whether it is UNION ALL, which may be taken together with others."""
+    return isinstance(node, exp.Union) and node.args.get("distinct") is False
+
+
+def _place_unnamed(scope: Scope, order: exp.Expr) -> None:
+    """Write the number of a column without alias where ORDER BY calls it by the name that PostgreSQL gives to it, and
+    nothing else has that name."""
+    for key in order.expressions:
+        node = key.this if isinstance(key, exp.Ordered) else key
+        if not isinstance(node, exp.Column) or node.args.get("table") is not None or isinstance(node.this, exp.Star):
+            continue
+        name = fold(node.name)
+        if any(source.has(name) for source in scope.sources) or any(one.key == name for one in scope.outputs):
+            continue
+        places = [
+            at
+            for at, one in enumerate(scope.outputs, 1)
+            if one.node is not None and not one.alias and fold(one.postgres) == name
+        ]
+        if len(places) == 1:
+            node.replace(exp.Literal.number(places[0]))
+
+
+def _columns(scope: Scope) -> str:
+    """What columns there are in a FROM: those that may be named."""
+    known: dict[str, None] = {}
+    for source in scope.sources:
+        shown = None if source.table is None else {c.name for c in source.table.columns.values() if c.role != "hidden"}
+        known |= dict.fromkeys(name for name in source.columns() if shown is None or name in shown)
+    listed = [*known][:_LISTED]
+    return f"The columns are {', '.join(listed)}{' and more' if len(known) > _LISTED else ''}" if listed else ""
+
+
+def _has_tail(node: exp.SetOperation) -> bool:
     return any(node.args.get(part) is not None for part in ("with_", "order", "limit", "offset"))
 
 
@@ -495,7 +743,7 @@ def _label(node: exp.Expr) -> str:
     """The name that a column without alias has."""
     node = node.unnest()
     if isinstance(node, exp.Column):
-        return node.name
+        return node.name.rpartition(".")[2] or node.name
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
         return "count_star()"
     return node.sql("duckdb", comments=False).lower()

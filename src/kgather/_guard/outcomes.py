@@ -39,13 +39,12 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 class Outcome:
     """What a question means for each row: 0 not asked for, 1 unknown, 2 and more the group keys[outcome - 2].
 
-    outcome int8[n], or int32[n] of many groups. described: what was found about these rows, by those who ask.
+    outcome int8[n], or int32[n] of many groups.
     """
 
     outcome: NDArray[np.int8 | np.int32]
     keys: tuple[tuple[Any, ...], ...]
     key_types: tuple[pa.DataType, ...]
-    described: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def nbytes(self) -> int:

@@ -55,15 +55,6 @@ class Means:
         outside[mine] = False
         return not np.isin(self.cluster[mine], self.cluster[outside]).any()
 
-    def constant(self, mine: NDArray[np.int64]) -> bool:
-        """Whether all cells of each of the chosen atoms' clusters are equal."""
-        return bool((self.low[mine] == self.high[mine]).all())
-
-    @classmethod
-    def known(cls, values: NDArray[np.float64]) -> "Means":
-        """Of atoms that have a value each, or NaN."""
-        return cls(0.0, values, values**2, values, values, ~np.isnan(values), np.arange(len(values)))
-
 
 @dataclass(frozen=True)
 class Partition:
@@ -147,8 +138,6 @@ class Partition:
         k: int,
         columns: Mapping[str, Column],
         *,
-        seed: np.uint64,
-        sd: float,
         diverse: Sequence[NDArray[np.int32]] = (),
         l: int = 1,  # noqa: E741
     ) -> "Partition":
@@ -161,7 +150,7 @@ class Partition:
         # Where nobody is asked for the steps are those of a few.
         if not len(mixed) and int(spread.high.max()) > 1:
             return self
-        new = atoms.split(pieces, spread.unit, self.names[mixed], k, seed=seed, sd=sd)
+        new = atoms.split(pieces, spread.unit, len(mixed), k)
         for codes in diverse:
             new = _kept_diverse(new, pieces, codes[spread.rows], l)
         count = int(new.max(initial=-1)) + 1

@@ -19,6 +19,9 @@ Kind = Choice["integer", "number", "text", "boolean", "date", "timestamp", "null
 
 NUMERIC: tuple[Kind, ...] = ("integer", "number")
 
+MEASURE = "measure"
+"""The operation around an argument that is computed."""
+
 Value = bool | int | float | Decimal | str | date | datetime | None
 
 
@@ -77,8 +80,47 @@ OPERATIONS = (
     "least",
     "case",
     "date_trunc",
+    "date_part",
+    "date_diff",
+    "strftime",
+    "like",
+    "ilike",
+    "lower",
+    "upper",
+    "trim",
+    "length",
+    "substring",
+    "left",
+    "right",
+    "concat",
+    "starts_with",
+    "ends_with",
+    "contains",
+    "%",
+    "//",
+    "measure",
+    "text",
+    "replace",
+    "split_part",
+    "regexp_matches",
+    "regexp_full_match",
+    "regexp_extract",
+    "strpos",
+    "reverse",
+    "sqrt",
+    "ln",
+    "log2",
+    "log10",
+    "exp",
+    "pow",
+    "trunc",
+    "last_day",
+    "moved",
 )
-"""Every operation there is. case: condition, value, condition, value, ..., default. date_trunc: unit, column."""
+"""Every operation there is. case: condition, value, condition, value, ..., default. date_trunc: unit, column.
+date_part: unit, date. date_diff: unit, date, date. strftime: date, format. substring: text, first, length. measure:
+what is computed from several columns, to be added up as a whole. text: a value as VARCHAR. sqrt, ln, log2, log10: NULL
+where DuckDB would raise an error. moved: date, number, unit (day or month); NULL where that is no date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +138,39 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A public table read N:1: the row of right's table whose key equals left."""
+    """A public table read N:1: the row of right's table whose key equals left. more: further columns of the key. of:
+    its name, where it is named by the way on which it is looked up."""
 
     left: Bound
     right: Bound
     required: bool = True
     """False: as in a left join, all columns are NULL where there is no such row."""
+    more: tuple[tuple[Bound, Bound], ...] = ()
+    of: str = ""
+
+    @property
+    def table(self) -> str:
+        """The table that is read."""
+        return self.of or self.right.table
+
+    @property
+    def pairs(self) -> tuple[tuple[Bound, Bound], ...]:
+        """The columns that look up, each with the one it equals."""
+        return ((self.left, self.right), *self.more)
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
     """Whether the unit has a row of a protected table for which a condition is true (never NULL).
 
-    Columns of `table` inside the condition are of that row; columns of tables of grain unit are of the unit.
+    Columns of `table` inside the condition are of that row; columns of tables of grain unit are of the unit. by: not of
+    the unit, but of the row of the universe that is belonged to: a column of that, and the one that equals it.
     """
 
     table: str
     condition: "Expr"
     lookups: tuple[Lookup, ...] = ()
+    by: tuple[tuple[Bound, Bound], ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -128,14 +185,14 @@ class Exists:
 class PerUnit:
     """A value that a unit has by its rows of a long table.
 
-    function: COUNT (rows; of non-NULL arguments, if there is one), SUM, or VALUE (of the one row there can be: the
-    condition pins the key that is unique per unit). Over the unit's rows of `table` where `condition` is true.
-    COUNT is 0 and the others are NULL where there is no such row.
+    function: COUNT (rows; of non-NULL arguments, if there is one), SUM, MIN, MAX, or VALUE (of the one row
+    there can be: the condition pins the key that is unique per unit). Over the unit's rows of `table` where
+    `condition` is true. COUNT is 0 and the others are NULL where there is no such row.
     """
 
-    function: Choice["COUNT", "SUM", "VALUE"]
+    function: Choice["COUNT", "SUM", "MIN", "MAX", "VALUE"]
     table: str
-    argument: Bound | None
+    argument: Bound | Op | None
     condition: "Expr"
     kind: Kind
     lookups: tuple[Lookup, ...] = ()
@@ -198,22 +255,34 @@ class Aggregate:
     """One column of a block's relation.
 
     function: COUNT, COUNT_DISTINCT, COUNT_UNITS, SUM, AVG, STDDEV_SAMP, STDDEV_POP, VAR_SAMP, VAR_POP, COVAR_SAMP,
-    COVAR_POP, CORR, MIN or MAX. COUNT without argument counts cells, with one those where it is not NULL.
+    COVAR_POP, CORR, QUANTILE_CONT, QUANTILE_DISC, MODE, HISTOGRAM, HISTOGRAM_BINS, COMBINED, COMBINED_WHOLE (of counts
+    and whole numbers), MIN or MAX. COUNT without argument counts cells, with one those where it is not NULL.
     COUNT_DISTINCT counts values of its argument. COUNT_UNITS, of rows, counts units: it is COUNT where the public
     key column names one value of the table's unique column, else distinct units.
-    arguments: none, one or two (COVAR, CORR) columns. scale: of each.
+    arguments: none, one or two (COVAR, CORR) columns, or what is computed from columns (MEASURE); of COUNT_DISTINCT,
+    MODE and HISTOGRAM any expression that may be a key. scale: of each.
     question: the cells; its condition holds the WHERE of the statement and the FILTER of the aggregate.
+    fraction: of a quantile. parts: of COMBINED, the aggregates that are added up, each with its factor.
     pivoted: arguments that are columns of a pivot although the universe is of units (two values of one person are
     paired).
     """
 
     name: str
     function: str
-    arguments: tuple[Bound, ...]
+    arguments: "tuple[Expr, ...]"
     scale: tuple[Scale, ...]
     question: Question
     distinct: bool = False
     pivoted: tuple[PivotedArgument, ...] = ()
+    fraction: float | None = None
+    parts: "tuple[tuple[float, Aggregate], ...]" = ()
+
+    @property
+    def columns(self) -> tuple[Bound, ...]:
+        """The arguments, of which none is computed: as in all modes but measured."""
+        columns = tuple(argument for argument in self.arguments if isinstance(argument, Bound))
+        assert len(columns) == len(self.arguments)
+        return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,26 +319,46 @@ class Block:
 class Plan:
     """A statement: blocks first, then `sql` over their relations and public tables.
 
-    names: of the result's columns, as the analyst wrote them. public: the public tables that `sql` reads.
+    names: of the result's columns, as the analyst wrote them. public: the public tables that `sql` reads. with_errors:
+    positions of result columns that are an aggregate of a block as it is; `sql` has, behind all columns, an error and a
+    kind of each, if they were asked for. inner: answers that conditions of the blocks are made with. labels: the names
+    that PostgreSQL gives to the columns. json: the positions of those that are JSON.
     """
 
     blocks: tuple[Block, ...]
     sql: str
     names: tuple[str, ...]
     public: tuple[str, ...] = ()
+    with_errors: tuple[int, ...] = ()
+    inner: "tuple[Inner, ...]" = ()
+    labels: tuple[str, ...] = field(default=(), compare=False)
+    json: tuple[int, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """An answer that is a constant of the plan around it, where it is known by its name (see constants.py). kind: of
+    its values. several: it may have many rows, as of IN."""
+
+    name: str
+    plan: Plan
+    kind: Kind
+    several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
     """A statement answered without the database: rows as they are, or a SELECT without tables in `sql`.
 
-    tag: the word that a client is told, as SELECT or SET.
+    tag: the word that a client is told, as SELECT or SET. labels, json: as of a Plan.
     """
 
     tag: str
     names: tuple[str, ...] = ()
     rows: tuple[tuple[Value, ...], ...] = ()
     sql: str | None = None
+    labels: tuple[str, ...] = field(default=(), compare=False)
+    json: tuple[int, ...] = field(default=(), compare=False)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -291,6 +380,8 @@ def bounds(expr: Expr) -> Iterator[Bound]:
             yield from bounds(arg)
     elif isinstance(expr, Exists | PerUnit):
         yield from (bound for bound in bounds(expr.condition) if bound.table != expr.table)
+        if isinstance(expr, Exists):
+            yield from (own for own, _ in expr.by)
 
 
 def conjuncts(expr: Expr) -> Iterator[Expr]:

@@ -5,11 +5,11 @@ owns a value, which of a person's rows there can be more than one of, and which 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from kgather._guard.catalog import Catalog, Column, TableInfo
+from kgather._guard.catalog import PERSON, Catalog, Column, TableInfo, beside
 from kgather._guard.plan import (
     Bound,
     Exists,
@@ -21,6 +21,7 @@ from kgather._guard.plan import (
     Question,
     Reference,
     Universe,
+    bounds,
     conjunction,
     conjuncts,
 )
@@ -41,10 +42,25 @@ class Ref:
     optional: bool = False
     per_unit: bool = False
     """The mention stands for the units of a subquery that groups by them."""
+    child: "Ref | None" = None
+    """The mention whose rows belong to this one's: its columns are read there."""
+    name: str | None = None
+    """Of a public table: what it is named where it is looked up, if not as the table."""
+    on: list[Expr] = field(default_factory=list)
+    """Of a long table joined by LEFT JOIN: what its rows have to meet beside the key."""
 
     def bound(self, column: Column) -> Bound:
         """A column of this mention."""
-        return Bound(self.table.name, column.name, column.kind, self.id)
+        if self.child is None:
+            return Bound(self.name or self.table.name, column.name, column.kind, self.id)
+        youngest = self.youngest
+        name = PERSON if column.role == "unit" else beside(self.table, column.name)
+        return Bound(youngest.table.name, name, column.kind, youngest.id)
+
+    @property
+    def youngest(self) -> "Ref":
+        """The mention whose rows are counted where this one is joined with rows that belong to it."""
+        return self if self.child is None else self.child.youngest
 
     @property
     def long(self) -> bool:
@@ -70,11 +86,25 @@ class LookupJoin:
     """A mention of a public table (`found`) that is looked up, N:1, by a column of another mention (`by`)."""
 
     by: Ref
-    left: Bound
     found: Ref
-    right: Bound
+    pairs: tuple[tuple[Bound, Bound], ...]
+    """The columns that look up, each with the one it equals."""
     required: bool
     """False: of a LEFT JOIN."""
+    by_columns: tuple[Column, ...] = ()
+    """The columns that look up, as their table has them."""
+
+    @property
+    def left(self) -> Bound:
+        """The first column that looks up."""
+        return self.pairs[0][0]
+
+    @property
+    def plain(self) -> Lookup:
+        """As it stands in a plan, with its mentions."""
+        (left, right), *more = self.pairs
+        of = self.found.table.name if self.found.name is not None else ""
+        return Lookup(left, right, self.required, tuple(more), of)
 
 
 @dataclass(eq=False)
@@ -88,6 +118,8 @@ class Rows:
     conditions: list[Expr] = field(default_factory=list)
     correlated: bool = False
     """Whether a join names the person of the query around."""
+    by: tuple[tuple[Bound, Bound], ...] = ()
+    """What joins rows with the row of the query around that they belong to: a column of that, and the one here."""
 
     def lookup_of(self, ref: Ref) -> LookupJoin | None:
         """How a mention of a public table is looked up, None if it is not."""
@@ -100,7 +132,7 @@ class Rows:
             if entry is None:
                 break
             ref = entry.by
-        return ref
+        return ref.youngest
 
     def _people(self, expr: Expr) -> set[Ref]:
         """The protected mentions whose columns an expression reads."""
@@ -118,14 +150,12 @@ class Rows:
 
     def own(self, ref: Ref) -> Expr:
         """The conditions on a long table's row alone."""
-        return conjunction([c for c in self.conditions if self.longs(c) == {ref}])
+        return conjunction([*ref.on, *(c for c in self.conditions if self.longs(c) == {ref})])
 
     def lookups_of(self, ref: Ref) -> tuple[Lookup, ...]:
         """What is looked up beside a protected mention."""
         return tuple(
-            Lookup(entry.left, entry.right, entry.required)
-            for entry in self.lookups
-            if self.root(entry.by) is ref or self.root(entry.found) is ref
+            entry.plain for entry in self.lookups if self.root(entry.by) is ref or self.root(entry.found) is ref
         )
 
     def pin(self, ref: Ref) -> Literal | None:
@@ -143,6 +173,11 @@ class Rows:
         """Whether a unit has one row at most in a mention of a long table."""
         return self.pin(ref) is not None
 
+    @property
+    def free(self) -> list[Ref]:
+        """The mentions of long tables that make several rows of a person: not of LEFT JOIN, which leaves people in."""
+        return [ref for ref in self.long if not ref.optional and not self.pinned(ref)]
+
     def single(self, owner: Ref | None) -> bool:
         """Whether every long table but one has one row a unit at most."""
         return all(self.pinned(ref) for ref in self.long if ref is not owner)
@@ -156,7 +191,10 @@ class Rows:
             if ref.optional:
                 raise refused(Rule.SUBQUERIES, "LEFT JOIN in a subquery of a condition", node)
             own = [c for c in self.conditions if self._people(c) == {ref}]
-            parts.append(Exists(ref.table.name, conjunction(own), self.lookups_of(ref)))
+            parts.append(Exists(ref.table.name, conjunction(own), self.lookups_of(ref), self.by))
+        if self.by and len(parts) > 1:
+            reason = "EXISTS of rows that belong to a row, with another table of people"
+            raise refused(Rule.SUBQUERIES, reason, node)
         for condition in self.conditions:
             people = self._people(condition)
             if len(people) > 1:
@@ -167,10 +205,13 @@ class Rows:
 
     def question(self, owner: Ref | None, more: list[Expr], keys: list[Expr], node: exp.Expr | None = None) -> Question:
         """A question about the rows of one long table (owner), or about units; more: further conditions."""
-        direct: list[Expr] = []
+        direct: list[Expr] = [] if owner is None else [*owner.on]
         own: dict[int, list[Expr]] = {ref.id: [] for ref in self.long if ref is not owner}
         for condition in [*self.conditions, *(part for one in more for part in conjuncts(one))]:
             others = self.longs(condition) - ({owner} if owner is not None else set())
+            if any(ref.optional for ref in others):
+                allow = "Use JOIN, or count a column of it: COUNT(column), with the condition in ON"
+                raise refused(Rule.JOINS, "A condition on a table joined by LEFT JOIN", node, allow=allow)
             if not others:
                 direct.append(condition)
             elif len(self.longs(condition)) == 1:
@@ -178,11 +219,11 @@ class Rows:
             else:
                 direct.append(self._lifted(condition, owner, node))
         for ref in self.long:
-            if ref is not owner:
+            if ref is not owner and not ref.optional:
                 direct.append(Exists(ref.table.name, conjunction(own[ref.id]), self.lookups_of(ref)))
         condition = stripped(conjunction(direct))
         lifted = tuple(stripped(self._lifted(key, owner, node)) for key in keys)
-        return Question(self._universe(owner, node), condition, lifted)
+        return Question(self._universe(owner), condition, lifted)
 
     def _lifted(self, expr: Expr, owner: Ref | None, node: exp.Expr | None) -> Expr:
         """An expression with the columns of other long tables, each of one row a unit, as values of the unit."""
@@ -195,18 +236,20 @@ class Rows:
             beside = {other.id for other in self.refs if self.root(other) is ref}
 
             def lift(
-                bound: Bound,
+                bound: Bound | Exists,
                 table: str = ref.table.name,
                 where: Expr = where,
                 lookups: tuple[Lookup, ...] = lookups,
                 beside: set[int] = beside,
             ) -> Expr:
+                if isinstance(bound, Exists):  # of the row that the key names
+                    return Exists(table, conjunction([where, bound])) if bound.by[0][0].ref in beside else bound
                 return PerUnit("VALUE", table, bound, where, bound.kind, lookups) if bound.ref in beside else bound
 
             expr = _mapped(expr, lift)
         return expr
 
-    def _universe(self, owner: Ref | None, node: exp.Expr | None) -> Universe:
+    def _universe(self, owner: Ref | None) -> Universe:
         required: dict[str, bool] = {}
         for ref in self.refs:
             if ref.table.protected and ref.table.grain == "unit" and not ref.per_unit:
@@ -216,27 +259,77 @@ class Rows:
             root = self.root(join.by)
             if root.long and root is not owner:
                 continue
-            entry = Lookup(stripped_bound(join.left), stripped_bound(join.right), join.required)
-            table = entry.right.table
-            known = lookups.setdefault(table, entry)
-            if (known.left, known.right) != (entry.left, entry.right):
-                raise refused(Rule.JOINS, f"{table} is looked up by two columns", node)
-            lookups[table] = Lookup(known.left, known.right, known.required or entry.required)
+            entry = _stripped_lookup(join.plain)
+            known = lookups.setdefault(entry.right.table, entry)
+            assert known.pairs == entry.pairs, "what is looked up in several ways is named by the way"
+            lookups[entry.right.table] = replace(known, required=known.required or entry.required)
         references = tuple(Reference(name, needed) for name, needed in sorted(required.items()))
         kept = tuple(lookups.values())
         if owner is None:
             return Universe("unit", None, references, kept)
         return Universe("rows", owner.table.name, references, kept)
 
+    def of_parents(self, child: Ref, more: list[Expr], keys: list[Expr], node: exp.Expr) -> Question | None:
+        """A question about the rows that those of a long table belong to, of which some row there is asked about.
+        None of keys that are not theirs: a row would be in several groups."""
+        of = child.table.parent
+        assert of is not None
+        ((here, there),) = of.keys
+        asked, parent = self.question(child, more, keys, node), of.table
+        name = child.table.name
+
+        def moved(bound: Bound | Exists) -> Expr:
+            if isinstance(bound, Exists) or bound.table != name:
+                mapped.append(isinstance(bound, Exists) or bound.table in others)
+                return bound
+            own = next((c.name for c in parent.columns.values() if beside(parent, c.name) == bound.column), None)
+            column = parent.column(own if own is not None else bound.column)
+            if column is None or (own is None and bound.column not in {c.name for c in parent.beside.values()}):
+                mapped.append(False)
+                return bound
+            return Bound(parent.name, column.name, bound.kind)
+
+        mapped: list[bool] = []
+        inside = [entry for entry in asked.universe.lookups if self._is_of(entry, name, asked.universe.lookups)]
+        read = {name, *(entry.right.table for entry in inside)}
+        lookups = tuple(entry for entry in asked.universe.lookups if entry not in inside)
+        others = {reference.table for reference in asked.universe.references}
+        others |= {entry.right.table for entry in lookups}
+        conditions = [*conjuncts(asked.condition)]
+        own = [one for one in conditions if any(bound.table in read for bound in bounds(one))]
+        direct = [one for one in conditions if one not in own]
+        left, right = parent.column(there), child.table.column(here)
+        assert left is not None
+        assert right is not None
+        by = (Bound(parent.name, left.name, left.kind), Bound(name, right.name, right.kind))
+        exists = Exists(name, conjunction(own), tuple(inside), (by,))
+        universe = Universe("rows", parent.name, asked.universe.references, lookups)
+        of_parents = tuple(_mapped(key, moved) for key in asked.keys)
+        return Question(universe, conjunction([*direct, exists]), of_parents) if all(mapped) else None
+
+    @staticmethod
+    def _is_of(entry: Lookup, name: str, lookups: tuple[Lookup, ...]) -> bool:
+        """Whether a table is looked up by rows of a table, at whatever remove."""
+        table = entry.left.table
+        for _ in lookups:
+            if table == name:
+                return True
+            table = next((one.left.table for one in lookups if one.right.table == table), table)
+        return table == name
+
     def counted(self, node: exp.Expr) -> Ref | None:
         """The long table whose rows COUNT(*) counts, None for units. Raises Refused where rows would be pairs."""
-        free = [ref for ref in self.long if not self.pinned(ref)]
+        free = self.free
         if len(free) > 1:
             reason = "It would count pairs of a person's rows"
             raise refused(Rule.ARGUMENTS, reason, node, allow="COUNT(DISTINCT unit) counts people")
         if free:
             return free[0]
-        return self.long[0] if len(self.long) == 1 else None
+        return self.long[0] if len(self.long) == 1 and not self.long[0].optional else None
+
+    def without(self, ref: Ref) -> Expr:
+        """That a person has no row in a long table."""
+        return Op("not", (stripped(Exists(ref.table.name, self.own(ref), self.lookups_of(ref))),))
 
     def repeats(self, node: exp.Expr) -> Refused:
         """The refusal of a value that a join would repeat."""
@@ -252,15 +345,17 @@ def _own_bounds(expr: Expr) -> Iterator[Bound]:
             yield from _own_bounds(arg)
     elif isinstance(expr, Exists | PerUnit):
         yield from _own_bounds(expr.condition)
+        if isinstance(expr, Exists):
+            yield from (own for own, _ in expr.by)
 
 
-def _mapped(expr: Expr, change: Callable[[Bound], Expr]) -> Expr:
-    if isinstance(expr, Bound):
+def _mapped(expr: Expr, change: Callable[[Bound | Exists], Expr]) -> Expr:
+    if isinstance(expr, Bound) or (isinstance(expr, Exists) and expr.by):
         return change(expr)
     if isinstance(expr, Op):
         return Op(expr.name, tuple(_mapped(arg, change) for arg in expr.args), expr.kind)
     if isinstance(expr, Exists):
-        return Exists(expr.table, _mapped(expr.condition, change), expr.lookups)
+        return replace(expr, condition=_mapped(expr.condition, change))
     return expr
 
 
@@ -276,13 +371,20 @@ def stripped(expr: Expr) -> Expr:
     if isinstance(expr, Op):
         return Op(expr.name, tuple(stripped(arg) for arg in expr.args), expr.kind)
     if isinstance(expr, Exists):
-        return Exists(expr.table, stripped(expr.condition), _stripped(expr.lookups))
+        by = tuple((stripped_bound(own), stripped_bound(there)) for own, there in expr.by)
+        return Exists(expr.table, stripped(expr.condition), _stripped(expr.lookups), by)
     if isinstance(expr, PerUnit):
-        argument = stripped_bound(expr.argument) if expr.argument is not None else None
+        argument = stripped(expr.argument) if expr.argument is not None else None
+        assert argument is None or isinstance(argument, Bound | Op)
         where = stripped(expr.condition)
         return PerUnit(expr.function, expr.table, argument, where, expr.kind, _stripped(expr.lookups))
     return expr
 
 
 def _stripped(lookups: tuple[Lookup, ...]) -> tuple[Lookup, ...]:
-    return tuple(Lookup(stripped_bound(one.left), stripped_bound(one.right), one.required) for one in lookups)
+    return tuple(_stripped_lookup(one) for one in lookups)
+
+
+def _stripped_lookup(entry: Lookup) -> Lookup:
+    (left, right), *more = ((stripped_bound(one), stripped_bound(other)) for one, other in entry.pairs)
+    return replace(entry, left=left, right=right, more=tuple(more))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from kgather._errors import KgatherError
+from kgather._guard.sql_names import said_in_sql
 
 SYNTAX = "42601"
 """The text is no statement of SQL."""
@@ -24,8 +25,14 @@ PARAMETERS = "07001"
 """The parameters do not fit the statement."""
 TOO_FEW = "KG001"
 """Decided by the data: fewer than k users, none among them."""
+BUDGET = "KG002"
+"""The budget of the ledger does not pay for what would have to be measured."""
 
-TOO_FEW_MESSAGE = "The answer would cover too few people, or none. Ask about more of them."
+TOO_FEW_MESSAGE = (
+    "Too few people are asked about, or noise hides how many there are. Ask about more people: with fewer conditions, "
+    "or wider ones."
+)
+"""One text for all causes: it does not tell nobody from few, nor few from noise."""
 
 
 class Rule(StrEnum):
@@ -55,6 +62,7 @@ class Rule(StrEnum):
     PER_UNIT = "per_unit"
     RESULTS = "results"
     WITNESS = "witness"
+    BUDGET = "budget"
     TOO_FEW = "too_few"
 
 
@@ -69,6 +77,8 @@ class Refused(KgatherError):  # noqa: N818 - a refusal is an answer, too
     exit_code = 4
 
     position: int | None = None
+    hint: str | None = None
+    """The part of the reason that says what to do instead."""
 
     def __init__(self, reason: str, *, code: str = NOT_SUPPORTED, rule: Rule, static: bool = True) -> None:
         super().__init__(reason)
@@ -76,6 +86,11 @@ class Refused(KgatherError):  # noqa: N818 - a refusal is an answer, too
         self.code = code
         self.rule = rule
         self.static = static
+
+    @property
+    def sentence(self) -> str:
+        """The reason without the hint."""
+        return self.reason if self.hint is None else self.reason.removesuffix(f" {self.hint}")
 
     @classmethod
     def too_few(cls) -> "Refused":
@@ -86,10 +101,12 @@ class Refused(KgatherError):  # noqa: N818 - a refusal is an answer, too
 def refused(
     rule: Rule, reason: str, node: exp.Expr | None = None, *, allow: str = "", code: str = NOT_SUPPORTED
 ) -> Refused:
-    """Build a static refusal: the reason, where in the text, and what to do or which policy entry would allow it."""
+    """Build a static refusal: the reason, where in the text, and what to do or which policy entry would allow it. A
+    reason may begin with the parser's name of the node, or of a part of it: SQL's word is told instead."""
     where = place(node)
-    sentence = f"{reason}{where}."
+    sentence = f"{said_in_sql(reason, node)}{where}."
     made = Refused(f"{sentence} {allow}." if allow else sentence, code=code, rule=rule)
+    made.hint = f"{allow}." if allow else None
     first = _first(node)
     made.position = first.meta["start"] + 1 if first is not None else None
     return made

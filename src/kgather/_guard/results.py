@@ -4,12 +4,13 @@ Every query becomes a CTE with columns c1, c2, ...; names are those of this modu
 can mean another thing. Expressions are rebuilt node by node from the allow-lists.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
 
 from kgather._guard.allowed import JOINS_OF_RESULTS, JoinKind
+from kgather._guard.engine import BESIDE, KINDS
 from kgather._guard.names import Name, Output, Scope, Source, Union
 from kgather._guard.policy import fold
 from kgather._guard.refused import TOO_COMPLEX, Rule, refused
@@ -19,10 +20,12 @@ Leaf = Callable[[exp.Expr], exp.Expr | None]
 
 
 class BlockSource(NamedTuple):
-    """What a SELECT over rows of people reads from: its block's relation, and what its nodes mean over it."""
+    """What a SELECT over rows of people reads from: its block's relation, what its nodes mean over it, and what a name
+    of a subquery inside means that is one of its keys."""
 
     relation: str
     leaf: Leaf
+    key: Callable[[Name, exp.Expr], exp.Expr]
 
 
 class _Cte(NamedTuple):
@@ -37,85 +40,105 @@ _NODES = 20_000
 
 
 class Results:
-    """Writes queries. block: for a SELECT over rows of people, its relation and what its nodes mean over it."""
+    """Writes queries. block: for a SELECT over rows of people, its relation and what its nodes mean over it. errors:
+    write error and kind of each column, where a column is an aggregate of a block as it is, behind all columns."""
 
-    def __init__(self, block: BlockSelect) -> None:
+    def __init__(self, block: BlockSelect, *, errors: bool = False) -> None:
         self.block = block
+        self.errors = errors
         self.public: set[str] = set()
         self.ctes: list[_Cte] = []
         self.written: dict[int, str] = {}
         self.aliases: dict[int, str] = {}
+        self._with_errors: dict[int, tuple[int, ...]] = {}
+        self.keys: dict[int, Callable[[Name, exp.Expr], exp.Expr]] = {}
         self.nodes = 0
         self.count = 0
 
     def statement(self, query: Scope | Union) -> str:
         """The whole statement, its columns named as the analyst named them."""
-        sql = self.query(query, tuple(output.label for output in query.outputs))
+        sql = self.query(query, tuple(output.label for output in query.outputs), errors=self.errors)
         with_ = ", ".join(f"{identifier(name)} AS ({text})" for name, text in self.ctes)
         return f"WITH {with_} {sql}" if with_ else sql
 
-    def query(self, query: Scope | Union, names: tuple[str, ...] | None = None) -> str:
+    def errors_of(self, query: Scope | Union) -> tuple[int, ...]:
+        """The positions of columns of a written query behind which their errors and kinds stand, in this order."""
+        return self._with_errors.get(id(query), ())
+
+    def query(self, query: Scope | Union, names: tuple[str, ...] | None = None, *, errors: bool = False) -> str:
         """One query; names: of its columns, c1, c2, ... if not given."""
         columns = names or tuple(f"c{at}" for at in range(1, len(query.outputs) + 1))
         if isinstance(query, Union):
             return self._union(query, columns)
-        return self._block(query, columns) if query.raw else self._select(query, columns)
+        return self._block(query, columns, errors) if query.raw else self._select(query, columns, errors)
 
     def _cte(self, query: Scope | Union) -> str:
         """The name of a query's CTE, which is written once."""
         if id(query) not in self.written:
-            text = self.query(query)
+            text = self.query(query, errors=self.errors)
             name = f"kg_query_{len(self.ctes) + 1}"
             self.ctes.append(_Cte(name, text))
             self.written[id(query)] = name
         return self.written[id(query)]
 
     def _union(self, query: Union, columns: tuple[str, ...]) -> str:
-        inner = [f"SELECT * FROM {identifier(self._cte(branch))}" for branch in query.branches]
+        inner = []
+        for branch in query.branches:
+            name = identifier(self._cte(branch))
+            own = ", ".join(f"c{at}" for at in range(1, len(branch.outputs) + 1)) if self.errors_of(branch) else "*"
+            inner.append(f"SELECT {own} FROM {name}")
         self.count += 1
         alias = f"t{self.count}"
         listed = ", ".join(f"{alias}.c{at} AS {identifier(name)}" for at, name in enumerate(columns, 1))
         tail = self._union_tail(query, alias)
-        return f"SELECT {listed} FROM ({' UNION ALL '.join(inner)}) AS {alias}{tail}"
+        return f"SELECT {listed} FROM ({f' {query.word} '.join(inner)}) AS {alias}{tail}"
 
     def _union_tail(self, query: Union, alias: str) -> str:
         parts = []
         order = query.node.args.get("order")
         for ordered in order.expressions if order is not None else ():
             node = ordered.this.unnest()
+            every = _all_of(ordered, len(query.outputs))
+            if every:
+                parts += [_direction(ordered, f"{alias}.c{at}") for at in every]
+                continue
             if isinstance(node, exp.Column) and node.args.get("table") is None:
-                found = [at for at, output in enumerate(query.outputs, 1) if output.key == fold(node.name)]
+                key = fold(node.name)
+                found = [at for at, output in enumerate(query.outputs, 1) if output.key == key]
+                found = found or [at for at, output in enumerate(query.outputs, 1) if fold(output.postgres) == key]
             elif isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
                 found = [at for at in range(1, len(query.outputs) + 1) if str(at) == node.this]
             else:
                 found = []
             if len(found) != 1:
-                raise refused(Rule.RESULTS, "ORDER BY of UNION ALL names a column or its position", node)
+                raise refused(Rule.RESULTS, "ORDER BY of a set operation names a column or its position", node)
             parts.append(_direction(ordered, f"{alias}.c{found[0]}"))
         sql = f" ORDER BY {', '.join(parts)}" if parts else ""
         return sql + _limits(query.node)
 
-    def _select(self, scope: Scope, columns: tuple[str, ...]) -> str:
+    def _select(self, scope: Scope, columns: tuple[str, ...], errors: bool) -> str:
         def leaf(node: exp.Expr) -> exp.Expr | None:
             inner = scope.subqueries.get(id(node))
             if inner is not None:
-                return self._subquery(scope, node, inner, leaf)
+                return self.subquery(scope, node, inner, leaf)
             return self._column(scope, node, leaf) if isinstance(node, exp.Column) else None
 
-        return self._written(scope, columns, self._from(scope, leaf), leaf, group=True)
+        return self._written(scope, columns, self._from(scope, leaf), leaf, group=True, errors=errors)
 
-    def _block(self, scope: Scope, columns: tuple[str, ...]) -> str:
-        relation, leaf = self.block(scope)
-        return self._written(scope, columns, f" FROM {relation}", leaf, group=False)
+    def _block(self, scope: Scope, columns: tuple[str, ...], errors: bool) -> str:
+        relation, leaf, self.keys[id(scope)] = self.block(scope)
+        return self._written(scope, columns, f" FROM {relation}", leaf, group=False, errors=errors)
 
-    def _written(self, scope: Scope, columns: tuple[str, ...], from_: str, leaf: Leaf, *, group: bool) -> str:
+    def _written(
+        self, scope: Scope, columns: tuple[str, ...], from_: str, leaf: Leaf, *, group: bool, errors: bool
+    ) -> str:
         node = scope.node
-        listed = [
-            f"{self.sql(self._output(scope, output, leaf))} AS {identifier(name)}"
-            for output, name in zip(scope.outputs, columns, strict=True)
-        ]
+        outputs = [self._output(scope, output, leaf) for output in scope.outputs]
+        listed = [f"{self.sql(one)} AS {identifier(name)}" for one, name in zip(outputs, columns, strict=True)]
         if not listed:
             raise refused(Rule.RESULTS, "A SELECT of nothing", node)
+        if errors:
+            listed += self._errors(scope, outputs, columns)
         sql = f"SELECT {'DISTINCT ' if node.args.get('distinct') is not None else ''}{', '.join(listed)}{from_}"
         where = node.args.get("where")
         if where is not None and group:
@@ -130,9 +153,53 @@ class Results:
             sql += f" QUALIFY {self.sql(self.rebuilt(qualify.this, leaf))}"
         order = node.args.get("order")
         if order is not None:
-            keys = [_direction(o, self._ordered(scope, o.this, leaf)) for o in order.expressions]
+            keys = [
+                _direction(ordered, key)
+                for ordered in order.expressions
+                for key in _all_of(ordered, len(outputs)) or [self._ordered(scope, ordered.this, leaf)]
+            ]
             sql += f" ORDER BY {', '.join(keys)}"
         return sql + _limits(node)
+
+    def _errors(self, scope: Scope, outputs: Sequence[exp.Expr], columns: Sequence[str]) -> list[str]:
+        """Error and kind of the columns that have them. A SELECT that makes one row of several has none."""
+        if scope.node.args.get("distinct") is not None or (scope.aggregated and not scope.raw):
+            return []
+        found = {at: told for at, one in enumerate(outputs) if (told := self._error(scope, one)) is not None}
+        self._with_errors[id(scope)] = tuple(found)
+        return [
+            f"{sql} AS {identifier(columns[at] + beside)}"
+            for at, told in found.items()
+            for sql, beside in zip(told, BESIDE, strict=True)
+        ]
+
+    def _error(self, scope: Scope, node: exp.Expr) -> tuple[str, str] | None:
+        """SQL of a column's standard error and kind: of an aggregate of a block as it is, or of the ratio of two."""
+        node = node.unnest()
+        if not isinstance(node, exp.Div):
+            node = _without_double(node)
+            return self._own_error(node) if self._has_error(scope, node) else None
+        parts = [_without_casts(part) for part in (node.this, node.expression)]
+        if not all(self._has_error(scope, part) for part in parts):
+            return None
+        (above, of_above), (below, of_below) = (self._own_error(part) for part in parts)
+        over, under = (f"CAST({self.sql(part)} AS DOUBLE)" for part in parts)
+        under = f"NULLIF({under}, 0)"
+        error = f"sqrt({above} * {above} + pow({over} / {under} * {below}, 2)) / abs({under})"
+        return error, _worse(of_above, of_below)
+
+    def _own_error(self, node: exp.Expr) -> tuple[str, str]:
+        error, kind = (self.sql(exp.column(node.name + beside, node.args["table"], quoted=True)) for beside in BESIDE)
+        return error, kind
+
+    def _has_error(self, scope: Scope, node: exp.Expr) -> bool:
+        """Whether a column's value is an aggregate of a block, as it is."""
+        if not isinstance(node, exp.Column):
+            return False
+        if scope.raw:
+            return node.name.startswith("value_")
+        queries = (one.query for one in scope.sources if self.aliases.get(id(one)) == node.table)
+        return any(query is not None and int(node.name[1:]) - 1 in self.errors_of(query) for query in queries)
 
     def _ordered(self, scope: Scope, node: exp.Expr, leaf: Leaf) -> str:
         bare = node.unnest()
@@ -224,9 +291,11 @@ class Results:
             assert name.scope is scope, "an alias is seen in its own SELECT only"
             return exp.Paren(this=self._output(name.scope, name.output, leaf))
         assert name.source is not None
+        if name.scope is not scope and id(name.scope) in self.keys:
+            return self.keys[id(name.scope)](name, node)
         return self._member(name.source, name.column)
 
-    def _subquery(self, scope: Scope, node: exp.Expr, inner: Scope | Union, leaf: Leaf) -> exp.Expr:
+    def subquery(self, scope: Scope, node: exp.Expr, inner: Scope | Union, leaf: Leaf) -> exp.Expr:
         text = self.query(inner)
         if isinstance(node, exp.Exists):
             return exp.Var(this=f"EXISTS ({text})")
@@ -264,6 +333,34 @@ class Results:
     def sql(self, node: exp.Expr) -> str:
         """The text of a rebuilt expression."""
         return node.sql("duckdb", comments=False)
+
+
+def _without_double(node: exp.Expr) -> exp.Expr:
+    """A number that is only told as DOUBLE."""
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast) and node.to.this == exp.DType.DOUBLE:
+        return node.this.unnest()
+    return node
+
+
+def _without_casts(node: exp.Expr) -> exp.Expr:
+    """What is divided, without what keeps a division from whole numbers and from zero."""
+    node = node.unnest()
+    while isinstance(node, exp.Nullif) or (isinstance(node, exp.Cast) and node.to.this == exp.DType.DOUBLE):
+        node = node.this.unnest()
+    return node
+
+
+def _worse(one: str, other: str) -> str:
+    """SQL of the less sure of two kinds; bounded, where one of them is."""
+    both = f"concat({one}, {other})"
+    ways = " ".join(f"WHEN contains({both}, '{kind}') THEN '{kind}'" for kind in reversed(KINDS))
+    return f"CASE {ways} END || CASE WHEN contains({both}, 'bounded') THEN ', bounded' ELSE '' END"
+
+
+def _all_of(ordered: exp.Expr, columns: int) -> list[str]:
+    """The positions that ORDER BY ALL stands for; none of another ORDER BY."""
+    whole = isinstance(ordered.this, exp.Var) and ordered.this.name.upper() == "ALL"
+    return [str(at) for at in range(1, columns + 1)] if whole else []
 
 
 def _direction(ordered: exp.Expr, key: str) -> str:

@@ -5,33 +5,38 @@ written anew from it, and DuckDB's own parser has to agree about what was writte
 """
 
 import math
-import threading
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 import duckdb
 from sqlglot import Dialect, exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from kgather._guard.allowed import CLIENT_SETTINGS
+from kgather._guard.parsing import parser
+from kgather._guard.pivots import as_select
 from kgather._guard.plan import Local, Value
 from kgather._guard.policy import Limits, Policy
 from kgather._guard.refused import PARAMETERS, SYNTAX, TOO_COMPLEX, Refused, Rule, refused
+from kgather._guard.written_out import write_out
 from kgather._version import __version__
 
 Parameters = Sequence[Value] | Mapping[str, Value]
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _TOKENS = 8_000
+_LISTS = 200
 _NODE_DEPTH = 4  # nodes deep per bracket of the policy's depth
 _NUMBER_LENGTH = 60
-_OPEN = {TokenType.L_PAREN, TokenType.CASE}
-_CLOSE = {TokenType.R_PAREN, TokenType.END}
-_NO_BRACKETS = {TokenType.L_BRACKET: "a list or a subscript", TokenType.L_BRACE: "a struct or a map"}
-_QUERY = {TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.L_PAREN}
+_OPEN = {TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSE = {TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET, TokenType.R_BRACE}
+_QUERY = {TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.L_PAREN, TokenType.VALUES} | {
+    *(TokenType.PIVOT, TokenType.UNPIVOT)
+}
 _TRANSACTIONS = {
     "BEGIN": "BEGIN",
     "BEGIN TRANSACTION": "BEGIN",
@@ -54,11 +59,14 @@ _PROBES: dict[type[exp.Expr], _Probe] = {
     exp.CurrentCatalog: _Probe("current_catalog()", "kgather"),
 }
 """What clients ask for when they connect, and what they are told."""
-_CHAINS = (exp.And, exp.Or, exp.Union)
+_CHAINS = (exp.And, exp.Or, exp.SetOperation)
 
 
-def read(text: str, policy: Policy, limits: Limits, parameters: Parameters = ()) -> exp.Query | Local:
-    """Read one statement: a query's tree with literals for its parameters, or the answer to what needs no query.
+def read(
+    text: str, policy: Policy, limits: Limits, parameters: Parameters = (), today: date | None = None
+) -> exp.Query | Local:
+    """Read one statement: a query's tree with literals for its parameters and for the day on which it is asked (of
+    UTC; today's, if it is not given), or the answer to what needs no query.
 
     Linear in the text, which is at most limits.statement_bytes long. Raises Refused.
     """
@@ -72,23 +80,69 @@ def read(text: str, policy: Policy, limits: Limits, parameters: Parameters = ())
         name = tokens[0].text.upper()
         reason = f"{name[:30]} is no statement that the guard answers"
         raise refused(Rule.STATEMENT, reason, allow="It answers SELECT, and SHOW TABLES")
+    tokens, tail = _tail_of_pivot(_numbered(tokens))
     try:
-        (tree,) = (tree for tree in _DUCKDB.parser().parse(_numbered(tokens), text) if tree is not None)
-    except (SqlglotError, ValueError):  # or none, or several
-        reason = "This is no statement that the guard can read"
+        (tree,) = (tree for tree in _DUCKDB.parser().parse(tokens, text) if tree is not None)
+        more = _DUCKDB.parser().parse([*_DUCKDB.tokenize("SELECT * FROM t"), *tail], text)[0] if tail else None
+    except (SqlglotError, ValueError) as error:  # or none, or several
+        reason = f"This is no statement that the guard can read{_where(error)}"
         raise refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX) from None
     while isinstance(tree, exp.Subquery) and not any(value for part, value in tree.args.items() if part != "this"):
         tree = tree.this
-    if isinstance(tree, exp.SetOperation) and not isinstance(tree, exp.Union):
-        raise refused(Rule.SET_OPERATIONS, tree.key.upper(), allow="Of set operations there is UNION ALL")
-    if not isinstance(tree, exp.Select | exp.Union):
+    tree = as_select(tree)
+    for part in ("order", "limit", "offset"):
+        if more is not None and more.args.get(part) is not None:
+            tree.set(part, more.args[part])
+    if not isinstance(tree, exp.Select | exp.SetOperation | exp.Values):
         raise refused(Rule.STATEMENT, f"{tree.key.upper()} is no SELECT", allow="The guard answers SELECT")
     _check_depth(tree, limits)
     _bind(tree, parameters)
+    _fix_moments(tree, today or datetime.now(UTC).date())
+    tree = write_out(tree)
     if tree.find(exp.Table) is None:
         _answer_probes(tree)
     tree.meta["text"] = text
     return tree
+
+
+def _fix_moments(tree: exp.Expr, today: date) -> None:
+    """Put the day for CURRENT_DATE, and moments of UTC for those that are written with a time zone."""
+    for node in list(tree.find_all(exp.CurrentDate, exp.Cast)):
+        if not isinstance(node, exp.Cast):
+            if not node.this:
+                node.replace(constant(today))
+            continue
+        of = node.this
+        if node.to.this != exp.DType.TIMESTAMPTZ or not isinstance(of, exp.Literal) or not of.is_string:
+            continue
+        with suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(str(of.this).strip())
+            moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
+            node.replace(constant(moment))
+
+
+def _where(error: Exception) -> str:
+    """Where the parser stopped, if it says so."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    word, line, column = (found.get(part) for part in ("highlight", "line", "col"))
+    if not word or not line:
+        return ""
+    return f": it stops making sense at {str(word)[:30]!r} (line {line}, column {column})"
+
+
+def split(text: str) -> list[str]:
+    """The statements of a text, with ; between them. Raises Refused where it ends inside a quotation."""
+    try:
+        tokens = _DUCKDB.tokenize(text)
+    except (SqlglotError, ValueError):
+        raise refused(Rule.STATEMENT, "The text ends inside a quotation or a comment", code=SYNTAX) from None
+    ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
+    parts = [text[start:end] for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)]
+    kept = []
+    for part in parts:
+        if _DUCKDB.tokenize(part):
+            kept.append(part.strip())
+    return kept
 
 
 def tokenize(text: str, limits: Limits) -> list[Token]:
@@ -115,11 +169,11 @@ def tokenize(text: str, limits: Limits) -> list[Token]:
     if len(tokens) > _TOKENS:
         reason = f"The statement has more than {_TOKENS} words"
         raise refused(Rule.LIMITS, reason, allow="Ask for less at once", code=TOO_COMPLEX)
+    if sum(token.token_type == TokenType.L_BRACKET for token in tokens) > _LISTS:
+        reason = f"The statement has more than {_LISTS} lists and subscripts"
+        raise refused(Rule.LIMITS, reason, allow="Ask for less at once", code=TOO_COMPLEX)
     depth = 0
     for token in tokens:
-        if token.token_type in _NO_BRACKETS:
-            reason = f"{token.text} (line {token.line}) begins {_NO_BRACKETS[token.token_type]}"
-            raise refused(Rule.STATEMENT, reason, allow="The guard knows numbers, texts, dates and truth values only")
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
         if depth > limits.depth:
             raise _too_deep(limits)
@@ -131,7 +185,7 @@ def witness(sql: str, tables: Iterable[str]) -> None:
 
     Raises Refused if it reads anything else: then guard and engine would not speak of the same statement.
     """
-    connection = _parser()
+    connection = parser()
     wanted = set(tables)
     try:
         kinds = [statement.type.name for statement in connection.extract_statements(sql)]
@@ -140,19 +194,6 @@ def witness(sql: str, tables: Iterable[str]) -> None:
         kinds, names = [], None
     if kinds != ["SELECT"] or names != wanted:
         raise refused(Rule.WITNESS, "The database reads this statement otherwise than the guard does")
-
-
-_local_state = threading.local()
-
-
-def _parser() -> duckdb.DuckDBPyConnection:
-    """A database of nothing, one a thread, to parse with."""
-    if not hasattr(_local_state, "connection"):
-        config: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "python_enable_replacements": False}
-        _local_state.connection = duckdb.connect(":memory:", config=config)
-        _local_state.connection.execute("set enable_external_access = false")
-    connection: duckdb.DuckDBPyConnection = _local_state.connection
-    return connection
 
 
 def _too_deep(limits: Limits) -> Refused:
@@ -211,6 +252,16 @@ def _answer_probes(tree: exp.Expr) -> None:
         if isinstance(node.parent, exp.Select):
             literal = exp.Alias(this=literal, alias=exp.to_identifier(probe.label, quoted=True))
         node.replace(literal)
+
+
+def _tail_of_pivot(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """A statement that begins with PIVOT, and ORDER BY and LIMIT behind it, which the parser does not know there."""
+    depth = 0
+    for at, token in enumerate(tokens if tokens[0].token_type in (TokenType.PIVOT, TokenType.UNPIVOT) else []):
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT):
+            return tokens[:at], tokens[at:]
+    return tokens, []
 
 
 def _numbered(tokens: list[Token]) -> list[Token]:

@@ -92,9 +92,11 @@ def sentences(seen: Mapping[str, Any]) -> Iterator[str]:
         if file.get("header") is not None:
             layout.append("the first line names the columns" if file["header"] else "no line names the columns")
         compression = f" in {file['compression']}" if file.get("compression") else ""
+        # Where people wait for a later release, the rows of a file would count their ratings.
+        rows = f", {file['rows']:,} rows, {file['set_aside']:,} of them cannot be read" if "rows" in file else ""
         yield (
-            f"{file['file']}: {file['format']}{compression}, {file['rows']:,} rows, {file['set_aside']:,} of them "
-            f"cannot be read; {'; '.join([*layout, 'sha256 ' + file['sha256'][:12]])}"
+            f"{file['file']}: {file['format']}{compression}{rows}; "
+            f"{'; '.join([*layout, 'sha256 ' + file['sha256'][:12]])}"
         )
         columns = ", ".join(f"{role} = {column}" for role, column in file["columns"].items() if column is not None)
         yield f"  {columns}"

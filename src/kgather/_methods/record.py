@@ -40,7 +40,7 @@ class Method:
     goes with; None: all that are not bound to a method. levels: users may ask for groups smaller than k. anonymous:
     False where users stand alone, which must be asked for by name. refines: refining its groups is what it is after,
     so they are refined unless that is turned off. blocks: it can gather in blocks. tells: what its `Groups`
-    hold beside the groups, which the audit then counts.
+    hold beside the groups, which the audit then counts; left_out: users may be in none.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Method:
     anonymous: bool = True
     refines: bool = False
     blocks: bool = False
-    tells: tuple[Literal["bins", "unchanged"], ...] = ()
+    tells: tuple[Literal["bins", "unchanged", "left_out"], ...] = ()
     looks_at: str = "vectors"
     groups: str = "k and more"
     cost: str = ""

@@ -1,7 +1,7 @@
 """What a method of gathering may look at, and what it gives back."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -50,7 +50,9 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class Groups:
-    """The group of every user, int32[n] from 0; what a method tells beside it is None where it has none.
+    """The group of every user, int32[n] from 0, and -1 for whom a method leaves out that may do so (`Method.tells`).
+
+    What a method tells beside it is None where it has none.
 
     bins int32[n]: the bin of every user. unchanged bool[n]: whose group needs no change to be what is asked for.
     """
@@ -67,7 +69,7 @@ class Users:
     n: how many are gathered. read_ratings: gives users x items in codes. preferences: None where no solver ran.
     artifacts float64[n, a], NaN where not rated. levels int32[n]: the size of group each asks for. sensitive
     float64[n, s], NaN where a user has no value. identifying bool[m]: items that are not sensitive. on_artifacts: the
-    users are those of the artifact table. threads: of the kernels, at least 1.
+    users are those of the artifact table. threads: of the kernels, at least 1. least: see `k`.
     """
 
     n: int
@@ -82,16 +84,39 @@ class Users:
     asked: Asked
     threads: int
     on_artifacts: bool = False
+    least: int | None = None
 
     @property
     def k(self) -> int:
-        """Users in the smallest group."""
-        return self.asked.k
+        """Users in the smallest group that is formed: the setting k, or `least` where that is said."""
+        return self.asked.k if self.least is None else self.least
 
     @property
     def seed(self) -> int:
         """What is drawn at random may depend on it and on nothing else."""
         return self.asked.seed
+
+    def some(self, rows: NDArray[np.int64], least: int) -> "Users":
+        """Some of the users, int64[n] ascending, to be gathered among themselves in groups of at least `least`.
+
+        Levels below that are raised to it. Raises InputError where the users are those of the artifact table.
+        """
+        if self.on_artifacts:
+            msg = f"method {self.asked.method} gathers all users of the artifact table at once, not some of them."
+            raise InputError(msg)
+        learnt = self.preferences
+        return replace(
+            self,
+            n=len(rows),
+            read_ratings=lambda: self.ratings.with_users(rows),
+            preferences=None
+            if learnt is None
+            else replace(learnt, user_level=learnt.user_level[rows], user_factors=learnt.user_factors[rows]),
+            artifacts=self.artifacts[:0],
+            levels=np.maximum(self.levels[rows], np.int32(least)),
+            sensitive=self.sensitive[rows],
+            least=least,
+        )
 
     @cached_property
     def ratings(self) -> "RatingMatrix":
@@ -128,4 +153,6 @@ class Users:
                 msg = "fill prediction needs a solver: als or funk."
                 raise InputError(msg)
             return filled_scores(self.ratings, fill=self.preferences)
-        return filled_scores(self.ratings, fill=sum(self.scale) / 2)
+        mean = self.asked.fill == "mean"
+        fill = float(self.ratings.values.mean(dtype=np.float64)) if mean else sum(self.scale) / 2
+        return filled_scores(self.ratings, fill=fill)

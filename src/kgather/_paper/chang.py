@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kgather._attacks.existence import tell
 from kgather._attacks.shadows import Shadowed
-from kgather._evaluation.in_memory import Made, make
+from kgather._evaluation.in_memory import make
 from kgather._paper.findings import Finding, number, statement
 from kgather._paper.movielens import HIGH, LOW, USERS, MovieLens
 from kgather._settings.publication import PublishSettings
@@ -25,10 +25,14 @@ def links(data: MovieLens) -> Iterator[Finding]:
     """Section 5.2: theorems 5.2 and 5.3, how sure an attacker is of a link who has found the right group."""
     made = make(data.ratings, PublishSettings(k=_K), scale=(LOW, HIGH), secret=_SECRET)
     shares = data.raters / USERS
-    rated = _raters(data, made)
+    rated, alone = _raters(data, made.groups), _raters(data, np.arange(USERS))
     sizes = made.shown.sizes[:, None]
+    of_one = np.ones((USERS, 1), dtype=np.int64)
     values = made.shown.columns(np.arange(data.ratings.n_items))[0].T
-    pure, predicted, bounds = [], [], []
+    of_each = make(data.ratings, PublishSettings(k=1, min_raters=_K), scale=(LOW, HIGH), secret=_SECRET)
+    rated_by_each = _raters(data, of_each.groups)
+    own_values = of_each.shown.columns(np.arange(data.ratings.n_items))[0].T
+    pure, predicted, unprotected, ungathered, bounds = [], [], [], [], []
     for first in np.arange(_BINS) / (_BINS * _K):
         own = (shares > first) & (shares <= first + 1 / (_BINS * _K))
         p = float(shares[own].mean())
@@ -36,41 +40,52 @@ def links(data: MovieLens) -> Iterator[Finding]:
         some = rated[:, own] > 0
         pure.append(float(rated[:, own].sum() / (some * sizes).sum()))
         predicted.append(_surest(rated[:, own], values[:, own], sizes))
+        unprotected.append(float(alone[:, own].sum() / ((alone[:, own] > 0) * of_one).sum()))
+        ungathered.append(_surest(rated_by_each[:, own], own_values[:, own], of_one))
         yield number(
-            "confidence in a link, pure", pure[-1], bounds[-1], x=p, of="p", within=0.05,
-            reading="members who rated a shown cell; printed is the bound 1/k + p / (2 - k p), for k = 10",
+            "confidence in a link, pure", pure[-1], x=p, of="p", shows="theorem 5.3",
+            reading="members who rated a shown cell, k = 10",
         )  # fmt: skip
         yield number(
-            "confidence in a link, predicted", predicted[-1], x=p, of="p",
+            "confidence in a link, predicted", predicted[-1], x=p, of="p", shows="theorem 5.3",
             reading="all cells are shown: members who rated a cell, in that tenth of the values shown that has most",
         )  # fmt: skip
+        yield number("bound of theorem 5.3", bounds[-1], x=p, of="p", shows="theorem 5.3")
     rare = (shares > 0) & (shares <= 1 / _K)
     unknowing = _surest(rated[:, rare], values[:, rare], sizes)
+    knowing = _surest(rated_by_each[:, rare], own_values[:, rare], of_one)
+    nothing = "by chance: nobody is gathered"
     yield statement(
         "theorem 5.2, predicted",
         "at most 1/k without prior knowledge",
         f"at most {unknowing:.3f}",
         holds=unknowing <= 1 / _K,
-        reading="no prior knowledge: the attacker takes any item that at most a tenth of the users rated",
+        chance=f"at most {knowing:.3f}",
+        by_chance=knowing <= 1 / _K,
+        shows="theorem 5.2",
+        reading=f"no prior knowledge: the attacker takes any item that at most a tenth of the users rated; {nothing}",
     )
-    for form, found in (("pure", pure), ("predicted", predicted)):
-        above = max(one - bound for one, bound in zip(found, bounds, strict=True))
+    for form, found, alone_too in (("pure", pure, unprotected), ("predicted", predicted, ungathered)):
+        above, bare = (max(one - bound for one, bound in zip(ones, bounds, strict=True)) for ones in (found, alone_too))
         yield statement(
             f"theorem 5.3, {form}",
             "at most 1/k + p / (2 - k p)",
             f"the largest less its bound: {above:+.3f}",
             holds=above <= 0,
-            reading="the theorem takes ratings to be independent; people of a group are alike",
+            chance=f"{bare:+.3f}",
+            by_chance=bare <= 0,
+            shows="theorem 5.3",
+            reading=f"the theorem takes ratings to be independent; people of a group are alike; {nothing}",
         )
     yield from _all_others_known(data)
 
 
-def _raters(data: MovieLens, made: Made) -> NDArray[np.int64]:
-    """How many members of each group rated each item, int64[g, m]."""
+def _raters(data: MovieLens, groups: NDArray[np.integer]) -> NDArray[np.int64]:
+    """How many members of each group, int[n] from 0, rated each item, int64[g, m]."""
     ratings = data.ratings
-    groups = made.groups[rows_of(ratings.indptr, np.arange(ratings.nnz))].astype(np.int64)
-    cells = groups * ratings.n_items + ratings.items
-    return np.bincount(cells, minlength=len(made.shown.sizes) * ratings.n_items).reshape(-1, ratings.n_items)
+    of_ratings = groups[rows_of(ratings.indptr, np.arange(ratings.nnz))].astype(np.int64)
+    cells = of_ratings * ratings.n_items + ratings.items
+    return np.bincount(cells, minlength=(int(groups.max()) + 1) * ratings.n_items).reshape(-1, ratings.n_items)
 
 
 def _surest(rated: NDArray[np.int64], values: NDArray[np.float32], sizes: NDArray[np.int64]) -> float:
@@ -87,16 +102,23 @@ def _all_others_known(data: MovieLens) -> Iterator[Finding]:
     p = _K / USERS
     bound = 1 / _K + p / (2 - _K * p)
     everybody = np.arange(USERS)
+    sure = {}
     for name, settings in (("default", {}), ("no noise, min_raters 1", _UNPROTECTED)):
         asked = PublishSettings(**({"k": _K} | settings))  # type: ignore[arg-type]
         found = tell(Shadowed(data.ratings, everybody, asked, (LOW, HIGH), False, 0), pairs=_PAIRS).existing["at"]
         odds = np.log(p / (1 - p)) + found.rated
-        sure = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
+        sure[name] = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
+    highest = {name: float(np.quantile(of, 0.99)) for name, of in sure.items()}
+    worst = "no noise, min_raters 1"
+    for name, of in sure.items():
         yield statement(
             f"all other ratings known, {name}",
             f"at most {bound:.3f}",
-            f"{sure.mean():.3f} where the link is, {np.quantile(sure, 0.99):.3f} in the surest of 100 cases",
-            holds=bool(np.quantile(sure, 0.99) <= bound),
+            f"{of.mean():.3f} where the link is, {highest[name]:.3f} in the surest of 100 cases",
+            holds=highest[name] <= bound,
+            chance=f"{highest[worst]:.3f}",
+            by_chance=highest[worst] <= bound,
+            shows="theorem 5.3",
             reading="more than the theorem grants the attacker, who knows p alone there: `kgather attack --attacks "
-            "existence`, with p as the prior",
+            "existence`, with p as the prior; by chance: items' vectors are learnt and shown without protection",
         )

@@ -1,132 +1,281 @@
 """X. Chen's thesis: preferences by SVD, Bisecting K-Gather against bounded t-means, and levels 1 and k."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgather._paper.findings import Finding, number, statement
+from kgather._paper import macros
+from kgather._paper.findings import Finding, in_part, number, statement
+from kgather._paper.macros import shuffled
 from kgather._paper.movielens import HIGH, LOW, MovieLens, Split
 from kgather.udfs.gathering import bkg, bokg, bounded_t_means
 from kgather.udfs.measuring.quality import armse
 from kgather.udfs.preferences import learning, model
-from kgather.udfs.ratings._held_out import rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _PLAIN = "plain SVD: no levels, start 0.1, rate 0.001, regularization 0.015, 60 epochs a factor"
 _GROUP_ROWS = "SVD of the groups' mean rows, one row a group; a user's prediction is the group's"
+_TUNED: dict[str, Any] = {"learning_rate": 0.005, "regularization": 0.05}
+_SPLITS = 3
+_RUNS = 20
+_K_OF_LEVELS = range(2, 21)
+_K = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20)
 
 
 def baselines(data: MovieLens) -> Iterator[Finding]:
     """Section 4.3: the error without groups, and with all users in one."""
-    plain, averaged = zip(*((_svd_error(split), _item_mean_error(split)) for split in data.splits(3)), strict=True)
-    yield number("MAE of SVD, 20 factors", float(np.mean(plain)), 0.748, within=0.01, reading=_PLAIN)
-    yield number("MAE of item means", float(np.mean(averaged)), 0.815, within=0.005, reading="all rows averaged")
+    plain, averaged, at_random = [], [], []
+    for split in data.splits(_SPLITS):
+        everybody = np.arange(split.train.n_users)
+        learnt = _learnt(split.train)
+        plain.append(_error(split, learnt, everybody))
+        averaged.append(_error_of_rows(split, np.zeros_like(everybody)))
+        at_random.append(_error(split, learnt, shuffled(everybody)))
+    always = float(np.mean([np.abs(split.ratings - split.train.values.mean()).mean() for split in data.splits(3)]))
+    yield number(
+        "MAE of SVD, 20 factors", float(np.mean(plain)), 0.748, chance=float(np.mean(at_random)), within=0.01,
+        shows="figure 4.4", reading=f"{_PLAIN}; by chance: the prediction of any other user",
+    )  # fmt: skip
+    yield number(
+        "MAE of item means", float(np.mean(averaged)), 0.815, chance=always, within=0.005, shows="figure 4.4",
+        reading="all rows averaged; by chance: the mean of all ratings",
+    )  # fmt: skip
 
 
 def error_by_k(data: MovieLens) -> Iterator[Finding]:
-    """Section 4.3: the error of predictions learnt from the groups' rows, by k."""
-    splits = list(data.splits(3))
-    without = [_svd_error(split) for split in splits]
-    gains = {}
-    for k in (2, 3, 4, 5, 6, 8, 10, 15, 20):
-        errors, rows, repeated = [], [], []
+    """Sections 3.3 and 4.3: the error of predictions learnt from the groups' rows, by k, and the entries."""
+    splits = list(data.splits(_SPLITS))
+    without = float(np.mean([_error(split, _learnt(split.train), np.arange(split.train.n_users)) for split in splits]))
+    gains, random, entries, random_entries = {}, {}, {}, {}
+    for k in _K:
+        found, by_chance = [], []
         for seed, split in enumerate(splits):
             groups = bkg.gather(_preferences(split.train), k, seed=seed)
-            table = _group_rows(split.train, groups)
-            errors.append(_error(split, _learnt(table), groups))
-            rows.append(table.nnz)
-            repeated.append(int((np.diff(table.indptr) * np.bincount(groups)).sum()))
-        gains[k] = float(np.mean(errors) - np.mean(without))
-        yield number("MAE", float(np.mean(errors)), x=k, reading=_GROUP_ROWS)
-        yield number("MAE less that of the same splits without groups", gains[k], x=k)
-        yield number("entries of the groups' rows", float(np.mean(rows)), x=k)
-        yield number("entries with rows repeated for every member", float(np.mean(repeated)), x=k)
+            found.append(_of_rows(split, groups))
+            if seed == 0 or k <= 3:
+                by_chance.append(_of_rows(split, shuffled(groups)))
+        error, rows, repeated = np.mean(found, axis=0)
+        random_error, _, random_entries[k] = np.mean(by_chance, axis=0)
+        gains[k], random[k], entries[k] = error - without, random_error - without, repeated
+        yield number("MAE", float(error), chance=float(random_error), x=k, shows="figure 4.4", reading=_GROUP_ROWS)
+        yield number("MAE less that without groups", gains[k], chance=random[k], x=k, shows="figure 4.4")
+        yield number("entries of the groups' rows", float(rows), x=k, shows="figure 3.5")
+        yield number(
+            "entries, rows repeated for every member", entries[k], chance=random_entries[k], x=k, shows="figure 3.5"
+        )
+    for k in (2, 3):
+        yield statement(
+            f"k = {k}",
+            "slightly better than no groups",
+            f"{gains[k]:+.4f}",
+            holds=gains[k] < 0,
+            chance=f"{random[k]:+.4f}",
+            by_chance=random[k] < 0,
+            shows="figure 4.4, section 4.3.3",
+            reading="against a baseline that is under-trained: tuned, plain SVD is better by 0.03",
+        )
+    small = gains[20] / 0.748
     yield statement(
-        "small groups",
-        "at k = 2 and 3 slightly better than no groups",
-        f"{gains[2]:+.4f} and {gains[3]:+.4f}",
-        holds=gains[2] < 0 and gains[3] < 0,
-        reading="against a baseline that is under-trained: tuned, plain SVD is better by 0.03",
+        "cost at k = 20",
+        "very low",
+        f"{gains[20]:+.4f}, {small:.1%} of the error",
+        holds=True if small < 0.02 else None if small < 0.05 else False,
+        chance=f"{random[20]:+.4f}, {random[20] / 0.748:.1%}",
+        by_chance=True if random[20] / 0.748 < 0.02 else None if random[20] / 0.748 < 0.05 else False,
+        shows="figure 4.4, section 4.3.3",
+        reading="below 2% of the error is low, below 5% is so in part",
+    )
+    # Whatever the groups are, larger ones blur more and fill more cells: both are as by chance unless chance falls.
+    yield statement(
+        "growth of the error",
+        "rises with k",
+        f"{gains[2]:+.4f} to {gains[20]:+.4f}",
+        holds=_rises(gains),
+        chance=f"{random[2]:+.4f} to {random[20]:+.4f}",
+        by_chance=_rises(random),
+        shows="figure 4.4",
     )
     yield statement(
-        "growth", "the error rises with k", f"{gains[2]:+.4f} to {gains[20]:+.4f}", holds=gains[20] > gains[2]
+        "growth of the entries",
+        "rise with k",
+        f"{entries[2]:,.0f} to {entries[20]:,.0f}",
+        holds=_rises(entries),
+        chance=f"{random_entries[2]:,.0f} to {random_entries[20]:,.0f}",
+        by_chance=_rises(random_entries),
+        shows="figure 3.5",
+        reading="with rows repeated; one row a group has fewer entries the larger k is",
     )
 
 
 def gathering(data: MovieLens) -> Iterator[Finding]:
     """Section 4.2: ARMSE of Bisecting K-Gather over 20 runs, against bounded t-means."""
     vectors = _preferences(data.ratings)
-    mean, spread, rival = {}, {}, {}
+    runs, random, rival = {}, {}, {}
     for k in (3, 5, 10):
-        runs = [armse(vectors, bkg.gather(vectors, k, seed=seed)) for seed in range(20)]
-        mean[k], spread[k] = float(np.mean(runs)), max(runs) - min(runs)
-        yield number("ARMSE of BKG", mean[k], x=k, reading="plotted only; its scale hangs on the SVD")
+        found = [bkg.gather(vectors, k, seed=seed) for seed in range(_RUNS)]
+        runs[k] = np.array([armse(vectors, groups) for groups in found])
+        random[k] = np.array([armse(vectors, shuffled(groups, seed)) for seed, groups in enumerate(found)])
+        yield number(
+            "ARMSE of BKG", float(runs[k].mean()), chance=float(random[k].mean()), x=k, shows="figure 4.1",
+            reading="plotted only; its scale hangs on the SVD",
+        )  # fmt: skip
         for rounds in (1, 10):
-            tried = [
-                armse(vectors, bounded_t_means.gather(vectors, k, bins=1, rounds=rounds, seed=seed))
-                for seed in range(20)
-            ]
-            rival[k, rounds] = float(np.mean(tried))
-            yield number(f"ARMSE of bounded t-means, {rounds} rounds", rival[k, rounds], x=k)
+            rival[k, rounds] = np.array(
+                [
+                    armse(vectors, bounded_t_means.gather(vectors, k, bins=1, rounds=rounds, seed=seed))
+                    for seed in range(_RUNS)
+                ]
+            )
+            name = f"ARMSE of bounded t-means, {rounds} round{'s' if rounds > 1 else ''}"
+            yield number(name, float(rival[k, rounds].mean()), x=k, shows="figure 4.2" if k == 3 else "")
+    spread, by_chance = (float(np.ptp(one[3]) / one[3].mean()) for one in (runs, random))
     yield statement(
         "spread over 20 runs",
         "at most about 0.0005",
-        f"{spread[3]:.4f} at k = 3, {spread[3] / mean[3]:.0%} of the mean",
-        holds=None,
-        reading="the scale of the preferences is not given: a tenth of the mean is the comparable claim",
+        f"{np.ptp(runs[3]):.4f} at k = 3, {spread:.0%} of the mean",
+        holds=True if np.ptp(runs[3]) <= 0.0005 else None if spread <= 0.1 else False,
+        chance=f"{np.ptp(random[3]):.4f}, {by_chance:.0%}",
+        by_chance=True if np.ptp(random[3]) <= 0.0005 else None if by_chance <= 0.1 else False,
+        shows="figure 4.1",
+        reading="the scale of the preferences is not given: a tenth of the mean holds in part",
     )
+    growth, of_random = ({k: float(one[k].mean() / one[3].mean()) for k in (5, 10)} for one in (runs, random))
     yield statement(
         "growth with k",
         "about linear",
-        f"x {mean[5] / mean[3]:.2f} at 5 and x {mean[10] / mean[3]:.2f} at 10",
-        holds=False,
+        f"x {growth[5]:.2f} at 5 and x {growth[10]:.2f} at 10, about as k^{_exponent(growth):.2f}",
+        holds=_linear(growth),
+        chance=f"x {of_random[5]:.2f} and x {of_random[10]:.2f}, k^{_exponent(of_random):.2f}",
+        by_chance=_linear(of_random),
+        shows="figure 4.1",
+        reading="an exponent of 0.8 is linear, one of 0.4 is so in part",
     )
+    for rounds in (1, 10):
+        ours, theirs = float(runs[3].mean()), float(rival[3, rounds].mean())
+        against = float(random[3].mean())
+        yield statement(
+            f"against bounded t-means, {rounds} round{'s' if rounds > 1 else ''}",
+            "BKG is far better at k = 3",
+            f"t-means {theirs / ours:.2f} times as far",
+            holds=_far_better(ours, theirs),
+            chance=f"{theirs / against:.2f} times",
+            by_chance=_far_better(against, theirs),
+            shows="figure 4.2",
+            reading="far better: by a quarter or more; a text of bounded t-means to run it as printed is not at hand",
+        )
+    worst, means = float(rival[3, 1].max()), float(runs[3].mean())
     yield statement(
-        "against bounded t-means",
-        "BKG is far better",
-        f"bounded t-means at {rival[3, 1] / mean[3]:.2f} times (1 round), {rival[3, 10] / mean[3]:.2f} times (10)",
-        holds=None,
-        reading="far better than t-means that has not converged",
-    )
+        "stability",
+        "t-means' best run is competitive, its worst is not",
+        f"best {rival[3, 10].min() / means:.2f} and worst {worst / means:.2f} times BKG's mean",
+        holds=in_part(rival[3, 10].min() <= 1.05 * means, worst > 1.25 * means),
+        chance=f"{rival[3, 10].min() / random[3].mean():.2f} and {worst / random[3].mean():.2f} times",
+        by_chance=in_part(
+            bool(rival[3, 10].min() <= 1.05 * random[3].mean()), bool(worst > 1.25 * random[3].mean())
+        ),
+        shows="figure 4.2",
+    )  # fmt: skip
 
 
 def levels(data: MovieLens) -> Iterator[Finding]:
-    """Section 4.4: half of the users ask for no privacy (level 1), the others for k."""
+    """Chapter 6: half of the users ask for no privacy (level 1), the others for k."""
     vectors = _preferences(data.ratings)
+    alone: dict[int, float] = {}
     for k, printed in ((5, 130), (10, 140)):
-        alone = []
+        found, random = [], []
         for seed in range(10):
-            groups = bokg.gather(vectors, k, _levels(len(vectors), k, seed), seed=seed)
-            alone.append(int((np.bincount(groups) == 1).sum()))
+            wanted = _levels(len(vectors), k, seed)
+            found.append(_alone(bokg.gather(vectors, k, wanted, seed=seed)))
+            random.append(_alone(bokg.gather(_noise_like(vectors, seed), k, wanted, seed=seed)))
+        alone[k] = float(np.mean(found))
         yield number(
-            "users of level 1 who stand alone", float(np.mean(alone)), printed, x=k, within=0.06,
-            reading="471 users, drawn at random, have level 1; mean of 10 draws",
+            "users of level 1 who stand alone", alone[k], printed, chance=float(np.mean(random)), x=k, within=0.06,
+            shows="figure 6.1",
+            reading="471 users, drawn at random, have level 1; mean of 10 draws; by chance: each factor of the "
+            "preferences shuffled among the users",
         )  # fmt: skip
-    yield from _prediction_of_level_one(data)
-
-
-def _prediction_of_level_one(data: MovieLens) -> Iterator[Finding]:
-    k = 10
-    changes, others = [], []
-    for seed, split in enumerate(data.splits(3)):
-        vectors = _preferences(split.train)
-        wanted = _levels(len(vectors), k, seed)
-        of_one = wanted[split.users] == 1
-        errors = []
-        for groups in (bokg.gather(vectors, k, wanted, seed=seed), bkg.gather(vectors, k, seed=seed)):
-            learnt = _learnt(_group_rows(split.train, groups), learning_rate=0.005, regularization=0.05)
-            errors.append(np.abs(_predicted(learnt, groups[split.users], split.items) - split.ratings))
-        changes.append(float((errors[0] - errors[1])[of_one].mean()))
-        others.append(float((errors[0] - errors[1])[~of_one].mean()))
+    conventional = [_alone(bkg.gather(vectors, k, seed=0)) for k in (5, 10)]
     yield statement(
-        "error of users of level 1",
-        "greatly improved",
-        f"{np.mean(changes):+.4f} against the same users under BKG; the others {np.mean(others):+.4f}",
-        holds=True if np.mean(changes) < -0.005 else None,
-        reading="k = 10, SVD tuned (rate 0.005, regularization 0.05): with the thesis' own setting there is no change",
+        "share of level 1 that stands alone",
+        "about a third at k = 5 and 10",
+        f"{alone[5] / 471:.0%} and {alone[10] / 471:.0%}",
+        holds=in_part(*(abs(one / 471 - 1 / 3) < 1 / 12 for one in alone.values())),
+        chance=" and ".join(f"{one / 471:.0%}" for one in conventional),
+        by_chance=in_part(*(abs(one / 471 - 1 / 3) < 1 / 12 for one in conventional)),
+        shows="section 6.1",
+        reading="about: within a quarter; by chance: BKG, which leaves nobody alone",
     )
+    yield from _prediction_by_level(data)
+
+
+def _prediction_by_level(data: MovieLens) -> Iterator[Finding]:
+    tuned = "SVD tuned (rate 0.005, regularization 0.05): with the thesis' own setting there is no change"
+    changes: dict[str, list[float]] = {"level 1": [], "level k": [], "all": []}
+    random: dict[str, list[float]] = {name: [] for name in changes}
+    for k in _K_OF_LEVELS:
+        found: dict[str, list[float]] = {"level 1": [], "level k": [], "all": [], "conventional": []}
+        for seed, split in enumerate(data.splits(_SPLITS)):
+            vectors = _preferences(split.train)
+            wanted = _levels(len(vectors), k, seed)
+            mine, plain = bokg.gather(vectors, k, wanted, seed=seed), bkg.gather(vectors, k, seed=seed)
+            ours, usual = _errors(split, mine), _errors(split, plain)
+            of_one = wanted[split.users] == 1
+            for name, chosen in (("level 1", of_one), ("level k", ~of_one), ("all", np.ones_like(of_one))):
+                found[name].append(float((ours - usual)[chosen].mean()))
+            found["conventional"].append(float(usual.mean()))
+            if k in (5, 10, 20) and seed == 0:
+                # Random groups of the same sizes, which leave others alone than those who stick out.
+                drawn = _errors(split, _within_levels(mine, wanted, seed)) - usual
+                for name, chosen in (("level 1", of_one), ("level k", ~of_one), ("all", np.ones_like(of_one))):
+                    random[name].append(float(drawn[chosen].mean()))
+        yield number("MAE, conventional", float(np.mean(found["conventional"])), x=k, shows="figure 6.2", reading=tuned)
+        for name, all_of in changes.items():
+            all_of.append(float(np.mean(found[name])))
+            yield number(f"change of the MAE, {name}", all_of[-1], x=k, shows="figure 6.2")
+    about = "mean over all k, against the same users under BKG; by chance: groups of the same sizes at random"
+    for name, printed, wanted_gain in (
+        ("level 1", "greatly improved", True),
+        ("level k", "unchanged", False),
+        ("all", "better than conventional", True),
+    ):
+        gain, by_chance = float(np.mean(changes[name])), float(np.mean(random[name]))
+        yield statement(
+            f"error of users, {name}",
+            printed,
+            f"{gain:+.4f}",
+            holds=_gained(gain) if wanted_gain else abs(gain) < 0.005,
+            chance=f"{by_chance:+.4f}",
+            by_chance=_gained(by_chance) if wanted_gain else abs(by_chance) < 0.005,
+            shows="figure 6.2",
+            reading=f"{about}; {tuned}; 0.01 is a great change, less than 0.005 none",
+        )
+
+
+def _gained(change: float) -> bool | None:
+    return True if change <= -0.01 else None if change < 0 else False
+
+
+def _exponent(growth: dict[int, float]) -> float:
+    """Of the power of k by which something grows from k = 3 to 10."""
+    return float(np.log(growth[10]) / np.log(10 / 3))
+
+
+def _linear(growth: dict[int, float]) -> bool | None:
+    return True if _exponent(growth) >= 0.8 else None if _exponent(growth) >= 0.4 else False
+
+
+def _far_better(ours: float, theirs: float) -> bool | None:
+    return True if theirs >= 1.25 * ours else None if theirs > 1.05 * ours else False
+
+
+def _rises(by_k: dict[int, float]) -> bool:
+    """Whether a curve rises from its first to its last point, but for steps of a tenth of that."""
+    values = list(by_k.values())
+    whole = values[-1] - values[0]
+    return whole > 0 and all(later - earlier > -0.1 * whole for earlier, later in pairwise(values))
 
 
 def _levels(n: int, k: int, seed: int) -> NDArray[np.int64]:
@@ -134,6 +283,25 @@ def _levels(n: int, k: int, seed: int) -> NDArray[np.int64]:
     wanted = np.full(n, k)
     wanted[np.random.default_rng(seed).permutation(n)[: n // 2]] = 1
     return wanted
+
+
+def _alone(groups: NDArray[np.integer]) -> int:
+    return int((np.bincount(groups) == 1).sum())
+
+
+def _noise_like(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
+    """Vectors whose columns are shuffled one by one, so that nobody is like anybody."""
+    draws = np.random.default_rng(seed)
+    return np.stack([draws.permutation(column) for column in vectors.T], axis=1)
+
+
+def _within_levels(groups: NDArray[np.integer], wanted: NDArray[np.integer], seed: int) -> NDArray[np.integer]:
+    """Groups of the same sizes and levels at random: users change places with others of their level."""
+    drawn = groups.copy()
+    for level in np.unique(wanted):
+        users = np.flatnonzero(wanted == level)
+        drawn[users] = groups[np.random.default_rng(seed).permutation(users)]
+    return drawn
 
 
 def _preferences(train: RatingMatrix) -> NDArray[np.float32]:
@@ -153,22 +321,22 @@ def _error(split: Split, learnt: model.Preferences, groups: NDArray[np.integer])
     return float(np.abs(_predicted(learnt, groups[split.users], split.items) - split.ratings).mean())
 
 
-def _svd_error(split: Split) -> float:
-    return _error(split, _learnt(split.train), np.arange(split.train.n_users))
+def _errors(split: Split, groups: NDArray[np.integer]) -> NDArray[np.float32]:
+    """The error of each test rating, of a tuned SVD on the groups' rows."""
+    learnt = _learnt(macros.group_rows(split.train, groups), **_TUNED)
+    return np.abs(_predicted(learnt, groups[split.users], split.items) - split.ratings)
 
 
-def _item_mean_error(split: Split) -> float:
-    counts = np.bincount(split.train.items, minlength=split.train.n_items)
-    sums = np.bincount(split.train.items, split.train.values, minlength=split.train.n_items)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), split.train.values.mean())
-    return float(np.abs(means[split.items] - split.ratings).mean())
+def _of_rows(split: Split, groups: NDArray[np.integer]) -> tuple[float, float, float]:
+    """The error of plain SVD on the groups' rows, their entries, and those with rows repeated."""
+    table = macros.group_rows(split.train, groups)
+    repeated = float((np.diff(table.indptr) * np.bincount(groups)).sum())
+    return _error(split, _learnt(table), groups), float(table.nnz), repeated
 
 
-def _group_rows(train: RatingMatrix, groups: NDArray[np.integer]) -> RatingMatrix:
-    """One row a group: the mean of each item over the members who rated it."""
-    g, m = int(groups.max()) + 1, train.n_items
-    cells = groups[rows_of(train.indptr, np.arange(train.nnz))].astype(np.int64) * m + train.items
-    shown, place = np.unique(cells, return_inverse=True)
-    means = np.bincount(place, train.values) / np.bincount(place)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(shown // m, minlength=g))]).astype(np.int64)
-    return RatingMatrix(g, m, indptr, (shown % m).astype(np.int32), means.astype(np.float32))
+def _error_of_rows(split: Split, groups: NDArray[np.integer]) -> float:
+    """The error of the groups' mean rows themselves; the mean of all ratings stands for items that are not shown."""
+    table = macros.group_rows(split.train, groups)
+    rows = np.full((table.n_users, table.n_items), split.train.values.mean(), dtype=np.float64)
+    rows[np.repeat(np.arange(table.n_users), np.diff(table.indptr)), table.items] = table.values
+    return float(np.abs(rows[groups[split.users], split.items] - split.ratings).mean())

@@ -1,7 +1,7 @@
 """All experiments by name, and what is written of them: findings as CSV, curves as SVG."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,11 @@ from kgather._errors import InputError, quoted
 from kgather._paper import casino, chang, chen, riyana, sun
 from kgather._paper.findings import Finding
 from kgather._paper.movielens import MovieLens
+from kgather._paper.parts import parts_table, verdict_table
 
-_COLUMNS = ("experiment", "measure", "of", "x", "paper", "measured", "deviation", "verdict", "reading")
+_COLUMNS = (
+    "experiment", "measure", "of", "x", "paper", "measured", "deviation", "chance", "verdict", "shows", "reading",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,21 @@ def _write(folder: Path, experiment: Experiment, findings: Sequence[Finding]) ->
             rows.writerow(
                 (
                     experiment.name, found.measure, found.of, found.x, found.paper, found.measured, found.deviation,
-                    found.verdict, found.reading,
+                    found.chance, found.verdict, found.shows, found.reading,
                 )
             )  # fmt: skip
     curves = _curves(findings)
     return [table, _plot(folder / f"{experiment.name}.svg", experiment, curves)] if curves else [table]
+
+
+def write_tables(folder: Path, found: Mapping[str, tuple[str, Sequence[Finding]]]) -> list[Path]:
+    """Write verdicts.md and parts.md, the tables of docs/paper.md; found: the paper and the findings, by experiment."""
+    files = [folder / "verdicts.md", folder / "parts.md"]
+    with stopping.whole:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, table in zip(files, (verdict_table(found), parts_table(found)), strict=True):
+            file.write_text(table, encoding="utf-8")
+    return files
 
 
 def _curves(findings: Sequence[Finding]) -> dict[str, list[Finding]]:

@@ -56,10 +56,13 @@ class MovieLens:
 
     def most_rated(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The users, int64[u], who rated one of the most rated items, and their table float64[u, count]; NaN: not."""
-        chosen = np.argsort(-self.raters, kind="stable")[:count]
+        return self.chosen(np.argsort(-self.raters, kind="stable")[:count])
+
+    def chosen(self, items: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The same of some items, int[i]: the users, and float64[u, i]."""
         table = np.full((self.ratings.n_users, self.ratings.n_items), np.nan)
         table[rows_of(self.ratings.indptr, np.arange(self.ratings.nnz)), self.ratings.items] = self.ratings.values
-        table = table[:, chosen]
+        table = table[:, items]
         users = np.flatnonzero(~np.isnan(table).all(axis=1))
         return users, table[users]
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from kgather._errors import InputError
+from kgather._evaluation.naive_bayes import accuracy_of
+from kgather._paper import macros
 from kgather._paper.findings import Finding, number, statement
 from kgather._paper.movielens import HIGH, MovieLens
-from kgather._sql_functions import load
-from kgather.udfs.checking.satisfaction import fewest_neighbours, least_deviation, neighbours
+from kgather.udfs.checking import satisfaction as checking
 from kgather.udfs.gathering import epsilon
 from kgather.udfs.preferences import learning
 from kgather.udfs.preferences.metric import comparison_vectors
@@ -19,137 +17,304 @@ from kgather.udfs.ratings._held_out import rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _NAN = float("nan")
-_TABLE_1 = [(6, 1, _NAN), (1, 6, _NAN), (2, 5, _NAN), (1, _NAN, 5), (2, _NAN, 6)]
-_COLUMN_4 = [6, 1, 1, 1, 5]
-_TABLE_2 = [(3, 6, _NAN), (2, 5, _NAN), (4, 7, _NAN), (5, 6, _NAN), (1, _NAN, 5), (2, _NAN, 6)]
-_TABLE_5 = {"first": ((6, 3, 4, 2), (4, 3, 4, 6)), "second": ((1, 6, 5, 5), (10, 8, 6, 4, 4))}
+_TABLE_1 = np.array([(6, 1, _NAN), (1, 6, _NAN), (2, 5, _NAN), (1, _NAN, 5), (2, _NAN, 6)])
+_COLUMN_4 = np.array([6.0, 1, 1, 1, 5])
+_TABLE_2 = np.array([(3, 6, _NAN), (2, 5, _NAN), (4, 7, _NAN), (5, 6, _NAN), (1, _NAN, 5), (2, _NAN, 6)])
+_TABLE_3 = np.concatenate([_TABLE_2, [(6, _NAN, 6), (5, _NAN, 5)]])
+_TABLE_4 = np.array([3.0, 4, 5, 6, 7, 7, 8, 8])
+_TABLE_5 = {
+    "first": (np.array([6.0, 3, 4, 2]), (4, 3, 4, 6)),
+    "second": (np.array([1.0, 6, 5, 5]), (10, 8, 6, 4, 4)),
+}
+_SAME_RANGE = "by chance: ratings drawn from the same range"
+_R = 6  # the highest rating of the worked tables
+_TARGETS = 10
+_HALVES = 5
 
 
 def satisfaction(data: MovieLens) -> Iterator[Finding]:
     """Sections 4 and 5: the worked tables, and ML-100k itself."""
-    first = _matrix(np.array(_TABLE_1))
-    near = neighbours(first, 5, r=6, at_most=9, threads=1)
+    drawn = [_like(_TABLE_1, seed) for seed in range(20)]
+    near, at_random = _near(_TABLE_1, 5), [_near(table, 5) for table in drawn]
     yield statement(
-        "groups of table 1 at epsilon = 5", "3 and 2 users", " and ".join(map(str, sorted({*near.tolist()})[::-1])),
-        holds=near.tolist() == [3, 3, 3, 2, 2], reading="null against a rating is as far as the scale is wide",
-    )  # fmt: skip
-    second = fewest_neighbours(_matrix(np.array(_TABLE_2)), 2, r=6, at_most=9, threads=1)
-    yield statement("table 2", "(2, 2)-anonymous", f"({second}, 2)-anonymous", holds=second >= 2)
-    yield number("standard deviation of column 4", float(np.std(_COLUMN_4)), 2.23, reading="of the population")
-    deviation = least_deviation(
-        _matrix(np.array(_TABLE_1[3:])), np.array(_COLUMN_4[3:], dtype=float)[:, None], 1, r=6, threads=1
+        "(2, 5)-groups of table 1",
+        "t1 to t3; t4, t5",
+        _listed(near),
+        holds=near == [3, 3, 3, 2, 2],
+        chance=f"{sum(one == near for one in at_random)} of {len(drawn)} tables with the same blanks",
+        by_chance=all(one == near for one in at_random),
+        shows="table 1, definition 2",
+        reading="who is within 5 of how many, oneself included; null against a rating is as far as the scale is wide. "
+        "By chance: below 5 others would be too far; at 5 blanks alone decide",
     )
-    yield number("standard deviation of column 4 in {t4, t5}", deviation, 2.0)
+    two_and_three = _near(_TABLE_1[1:3], 1)
+    other = [_near(table[1:3], 1) for table in drawn]
+    yield statement(
+        "t2 and t3 of table 1",
+        "(2, 1)-anonymous",
+        f"({min(two_and_three)}, 1)-anonymous",
+        holds=min(two_and_three) >= 2,
+        chance=f"{sum(min(one) >= 2 for one in other)} of {len(other)} tables",
+        by_chance=sum(min(one) >= 2 for one in other) > len(other) / 2,
+        shows="table 1",
+    )
+    second = min(_near(_TABLE_2, 2))
+    random = [min(_near(_like(_TABLE_2, seed), 2)) for seed in range(20)]
+    yield statement(
+        "table 2",
+        "(2, 2)-anonymous",
+        f"({second}, 2)-anonymous",
+        holds=second >= 2,
+        chance=f"{sum(one >= 2 for one in random)} of {len(random)} tables with the same blanks",
+        by_chance=sum(one >= 2 for one in random) > len(random) / 2,
+        shows="table 2, figure 2",
+    )
+    groups, cliques = epsilon.decompose(
+        macros.matrix_of(_TABLE_3), 2, epsilon=2, rating_range=_R + 1, vectors=np.nan_to_num(_TABLE_3)
+    )
+    yield statement(
+        "table 3 at epsilon = 2",
+        "decomposes into cliques of 2 and more",
+        f"{cliques.sum()} of {len(cliques)} groups are cliques",
+        holds=bool(cliques.all()) and int(np.bincount(groups).min()) >= 2,
+        chance=f"{np.mean([_cliques(_like(_TABLE_3, seed)) for seed in range(20)]):.0%} of the groups",
+        by_chance=bool(np.mean([_cliques(_like(_TABLE_3, seed)) for seed in range(20)]) > 0.95),
+        shows="table 3, theorem 2",
+        reading=_SAME_RANGE,
+    )
+    everybody = np.nan_to_num(_TABLE_1, nan=0.0)
+    rolled = np.clip(_COLUMN_4[::-1] % 4 + 1, 1, 6)
+    yield number(
+        "standard deviation of the fourth item", _deviation(everybody, _COLUMN_4, 6), 2.23,
+        chance=_deviation(everybody, rolled, 6), shows="equation 3",
+        reading="of the population, among all five; by chance: another column",
+    )  # fmt: skip
+    yield number(
+        "standard deviation of the fourth item in {t4, t5}", _deviation(_TABLE_1[3:], _COLUMN_4[3:], 1), 2.0,
+        chance=_deviation(_TABLE_1[1:3], _COLUMN_4[1:3], 1), shows="table 1, definition 3",
+        reading="by chance: {t2, t3}, whose ratings of it are the same",
+    )  # fmt: skip
     for limit in (1, 2, 3, 4, 5):
-        found = neighbours(data.ratings, limit, r=HIGH, at_most=20, threads=1)
+        found = checking.neighbours(data.ratings, limit, r=HIGH, at_most=20, threads=1)
         yield number(
             "users of ML-100k with 19 others within epsilon, %", 100 * float((found >= 20).mean()), x=limit,
-            of="epsilon",
+            of="epsilon", shows="figures 3 to 6",
             reading="all users rated different items, so that none has a neighbour below 5: figures 3 to 6 are of data "
-            "that the text does not describe; for their speed see benchmarks/satisfaction.py",
+            "that the text does not describe; for the speed see benchmarks/satisfaction.py",
         )  # fmt: skip
 
 
 def windows(data: MovieLens) -> Iterator[Finding]:
     """Section 6: the window that changes least, and the distortion of ML-100k by epsilon and k."""
-    ratings = (3, 4, 5, 6, 7, 7, 8, 8)
+    shown = np.array([(5.0, 6, 0), (2, 5, 0), (4, 7, 0), (5, 6, 0)])
+    changed = np.array([(5.0, 5, 0), (3, 5, 0), (3, 7, 0), (5, 7, 0)])
+    yield number(
+        "tuple distortion", float(np.abs(shown - changed)[0].sum()), 1,
+        chance=float(np.abs(shown - changed[[2, 3, 0, 1]])[0].sum()), within=0, shows="definition 4",
+    )  # fmt: skip
+    yield number(
+        "total distortion", float(np.abs(shown - changed).sum()), 4,
+        chance=float(np.abs(shown - changed[[2, 3, 0, 1]]).sum()), within=0, shows="definition 5",
+        reading="by chance: the rows change places",
+    )  # fmt: skip
     for low, printed in ((3, 11), (4, 7), (5, 5), (6, 6)):
-        yield number("distortion of table 4", _moved(ratings, low, 2), printed, x=low, of="window from", within=0)
+        yield number(
+            "distortion of table 4", macros.moved(_TABLE_4, low, 2), printed, chance=_moved_by_chance(_TABLE_4, low, 2),
+            x=low, of="window from", within=0, shows="table 4", reading=f"{_SAME_RANGE}, mean of 20",
+        )  # fmt: skip
+    best = macros.best_window(_TABLE_4, 2)
+    drawn = [macros.best_window(_drawn(_TABLE_4, seed), 2) for seed in range(20)]
+    yield statement(
+        "window chosen in table 4", "from 5", f"from {best:g}", holds=best == 5,
+        chance=f"from 5 in {sum(one == 5 for one in drawn)} of {len(drawn)} columns",
+        by_chance=sum(one == 5 for one in drawn) > len(drawn) / 2, shows="table 4, algorithm 1",
+    )  # fmt: skip
     for name, (values, printed_row) in _TABLE_5.items():
-        start = min(values)
         for place, printed in enumerate(printed_row):
+            low = int(values.min()) + place
             yield number(
-                f"distortion of table 5, {name} column", _moved(values, start + place, 1), printed, x=start + place,
-                of="window from", within=0,
+                f"distortion of table 5, {name} column", macros.moved(values, low, 1), printed,
+                chance=_moved_by_chance(values, low, 1), x=low, of="window from", within=0, shows="table 5",
                 reading="on the ratings that the printed windows follow from; those of table 1 give other numbers",
             )  # fmt: skip
+    yield from _distortions(data)
+
+
+def _distortions(data: MovieLens) -> Iterator[Finding]:
     vectors = comparison_vectors(learning.learn(data.ratings))
-    by_epsilon = {limit: _distortion(data, vectors, 40, limit) for limit in (1, 2, 3, 4, 5)}
-    for limit, lost in by_epsilon.items():
-        yield number("distortion a rating by epsilon (k = 40)", lost, x=limit, of="epsilon")
-    by_k = {k: _distortion(data, vectors, k, 2) for k in (5, 10, 20, 40)}
-    for k, lost in by_k.items():
-        yield number("distortion a rating by k (epsilon = 2)", lost, x=k)
+    by_epsilon, by_k, random_epsilon, random_k = {}, {}, {}, {}
+    for limit in (1, 2, 3, 4, 5):
+        by_epsilon[limit], random_epsilon[limit] = _distortion(data, vectors, 40, limit)
+        yield number(
+            "distortion a rating by epsilon (k = 40)", by_epsilon[limit], chance=random_epsilon[limit], x=limit,
+            of="epsilon", shows="figure 7",
+        )  # fmt: skip
+    for k in (5, 10, 20, 40):
+        by_k[k], random_k[k] = _distortion(data, vectors, k, 2)
+        yield number(
+            "distortion a rating by k (epsilon = 2)", by_k[k], chance=random_k[k], x=k, shows="figure 7",
+            reading="where only one of the two is rated, the other counts as 0; by chance: groups at random",
+        )  # fmt: skip
     yield statement(
-        "distortion falls with epsilon",
-        "to 0 at epsilon = 5",
-        f"{by_epsilon[1]:.2f} to {by_epsilon[5]:.2f}",
-        holds=by_epsilon[5] == 0 < by_epsilon[4] < by_epsilon[1],
+        "distortion by epsilon",
+        "falls, to 0 at epsilon = 5",
+        f"{by_epsilon[1]:.2f} to {by_epsilon[4]:.2f} at 4, {by_epsilon[5]:.2f} at 5",
+        holds=_falls(by_epsilon),
+        chance=f"{random_epsilon[1]:.2f} to {random_epsilon[4]:.2f} at 4, {random_epsilon[5]:.2f} at 5",
+        by_chance=_falls(random_epsilon),
+        shows="figure 7",
+        reading="at 5 everybody is everybody's neighbour, and nothing is changed",
     )
-    yield statement("distortion grows with k", "yes", f"{by_k[5]:.2f} to {by_k[40]:.2f}", holds=by_k[5] < by_k[40])
+    yield statement(
+        "distortion by k",
+        "grows",
+        f"{by_k[5]:.2f} to {by_k[40]:.2f}",
+        holds=by_k[5] < by_k[10] < by_k[40],
+        chance=f"{random_k[5]:.2f} to {random_k[40]:.2f}",
+        by_chance=random_k[5] < random_k[10] < random_k[40],
+        shows="figure 7",
+    )
+    _, table = data.most_rated(_TARGETS)
+    for name, matrix, k, limits in (
+        ("all films", data.ratings, 20, (1, 4, 5)),
+        ("the ten most rated films", macros.matrix_of(table), 5, (1, 2, 3, 4, 5)),
+    ):
+        for limit in limits:
+            groups = epsilon.keep_cliques(
+                matrix, k, epsilon=limit, rating_range=HIGH, vectors=np.zeros((matrix.n_users, 1))
+            )
+            yield number(
+                f"users kept by deletion, %, of {name} (k = {k})", 100 * float((groups >= 0).mean()), x=limit,
+                of="epsilon", shows="section 8",
+                reading="users who are in a clique stay as they are, the others are deleted",
+            )  # fmt: skip
 
 
 def accuracy(data: MovieLens) -> Iterator[Finding]:
     """Section 7.3: Naive Bayes learnt from anonymized ratings, epsilon = 2, against the original ones."""
-    try:
-        from sklearn.naive_bayes import CategoricalNB
-    except ImportError:
-        msg = "the experiment accuracy needs scikit-learn: pip install 'kgather[paper]'."
-        raise InputError(msg) from None
-    users, table = data.most_rated(10)
-    vectors = comparison_vectors(learning.learn(data.ratings))[users]
-    plain: list[float] = []
-    anonymized: list[float] = []
-    most: list[float] = []
+    _, table = data.most_rated(_TARGETS)
+    found: dict[str, list[float]] = {name: [] for name in ("original", "apart", "together", "random", "commoner")}
     for target in range(table.shape[1]):
         rated = ~np.isnan(table[:, target])
         likes = table[rated, target] >= 4
         features = np.delete(table[rated], target, axis=1)
-        matrix = _matrix(features)
-        groups, _ = epsilon.decompose(matrix, 10, epsilon=2, rating_range=HIGH, vectors=vectors[rated])
-        changed = _windowed(matrix, groups, 2)
-        most.append(float(max(likes.mean(), 1 - likes.mean())))
-        for seed in range(5):
+        together = _anonymized(features)
+        for seed in range(_HALVES):
             order = np.random.default_rng(seed).permutation(len(likes))
             learn, test = order[: len(order) // 2], order[len(order) // 2 :]
-            for values, found in ((features, plain), (changed, anonymized)):
-                codes = np.nan_to_num(values, nan=0).astype(int)
-                model = CategoricalNB(min_categories=int(HIGH) + 1).fit(codes[learn], likes[learn])
-                found.append(float((model.predict(codes[test]) == likes[test]).mean()))
-    reading = (
+            halves = {
+                "original": (features[learn], features[test]),
+                "apart": (_anonymized(features[learn]), _anonymized(features[test])),
+                "together": (together[learn], together[test]),
+                "random": (features[np.random.default_rng(seed).permutation(learn)], features[test]),
+            }
+            for name, (trained, tested) in halves.items():
+                found[name].append(accuracy_of(trained, likes[learn], tested, likes[test], highest=int(HIGH)))
+            commoner = likes[learn].mean() >= 0.5
+            found["commoner"].append(float((likes[test] == commoner).mean()))
+    mean = {name: 100 * float(np.mean(values)) for name, values in found.items()}
+    task = (
         "whether a user gives one of the ten most rated films 4 or 5, from the ratings of the nine others; (10, 2) "
-        f"windows, 50 halves. The task is not described; the more frequent answer is right in {np.mean(most):.0%}"
+        "windows, 50 halves. The task is not described"
     )
-    yield number("accuracy on the original, %", 100 * float(np.mean(plain)), reading=reading)
+    always = "by chance: the answer that was commoner in the training set"
     yield number(
-        "accuracy on the anonymized ratings, %", 100 * float(np.mean(anonymized)), 75, points=5, reading=reading
+        "accuracy on the original, %", mean["original"], chance=mean["commoner"], shows="figure 8", reading=task
+    )
+    yield number(
+        "accuracy on the anonymized ratings, %", mean["apart"], 75, chance=mean["commoner"], points=2, shows="figure 8",
+        reading=f"training and test sets anonymized apart, as printed; {always}",
+    )  # fmt: skip
+    yield number(
+        "the same, anonymized before they are split, %", mean["together"], chance=mean["random"], shows="figure 8",
+        reading="by chance: ratings of other users",
+    )  # fmt: skip
+    gain = {name: value - mean["commoner"] for name, value in mean.items()}
+    yield statement(
+        "gain over the commoner answer",
+        "that of the original, nearly",
+        f"{gain['apart']:+.1f} points, on the original {gain['original']:+.1f}",
+        holds=gain["apart"] > 0 and gain["apart"] > gain["original"] - 2,
+        chance=f"{gain['random']:+.1f} points",
+        by_chance=gain["random"] > 0 and gain["random"] > gain["original"] - 2,
+        shows="figure 8",
+        reading="nearly: within 2 points, and above 0; by chance: ratings of other users",
+    )
+    yield statement(
+        "accuracy beside the original's",
+        "very close",
+        f"{mean['apart']:.1f} and {mean['original']:.1f}%",
+        holds=abs(mean["apart"] - mean["original"]) <= 2,
+        chance=f"{mean['commoner']:.1f} and {mean['original']:.1f}%",
+        by_chance=abs(mean["commoner"] - mean["original"]) <= 2,
+        shows="figure 8",
+        reading=f"very close: within 2 points; {always}",
     )
 
 
-def _matrix(table: NDArray[np.float64]) -> RatingMatrix:
-    users, items = np.nonzero(~np.isnan(table))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=len(table)))]).astype(np.int64)
-    return RatingMatrix(
-        len(table), table.shape[1], indptr, items.astype(np.int32), table[users, items].astype(np.float32)
+def _anonymized(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(10, 2)-anonymous windows of a table of users x items, gathered by itself."""
+    matrix = macros.matrix_of(table)
+    groups, _ = epsilon.decompose(matrix, 10, epsilon=2, rating_range=HIGH, vectors=np.nan_to_num(table))
+    return macros.windowed(matrix, groups, 2)
+
+
+def _near(table: NDArray[np.float64], limit: float) -> list[int]:
+    """How many users are within epsilon of each, oneself included."""
+    matrix = macros.matrix_of(table)
+    return checking.neighbours(matrix, limit, r=_R, at_most=len(table), threads=1).tolist()
+
+
+def _listed(near: list[int]) -> str:
+    return ", ".join(f"t{place}: {count}" for place, count in enumerate(near, start=1))
+
+
+def _cliques(table: NDArray[np.float64]) -> float:
+    _, cliques = epsilon.decompose(
+        macros.matrix_of(table), 2, epsilon=2, rating_range=_R + 1, vectors=np.nan_to_num(table)
     )
+    return float(cliques.mean())
 
 
-def _moved(ratings: tuple[int, ...], low: int, width: int) -> float:
-    values = np.array(ratings)
-    return float(np.maximum(np.maximum(low - values, values - low - width), 0).sum())
+def _deviation(table: NDArray[np.float64], column: NDArray[np.float64], limit: float) -> float:
+    return checking.least_deviation(macros.matrix_of(table), column[:, None], limit, r=_R, threads=1)
 
 
-def _windowed(matrix: RatingMatrix, groups: NDArray[np.int32], width: float) -> NDArray[np.float64]:
-    """The ratings moved into their groups' windows, float64[n, m], NaN where none is shown."""
-    with duckdb.connect() as con:
-        load(con)
-        con.register("kg_groups", pa.table({"user_id": np.arange(len(groups)), "group_id": groups}))
-        owners = rows_of(matrix.indptr, np.arange(matrix.nnz))
-        con.register("kg_rows", pa.table({"user_id": owners, "item_id": matrix.items, "rating": matrix.values}))
-        con.execute(f"create table kg_windows as from kg_intervals('kg_rows', 'kg_groups', {width})")
-        users, items, ratings = (
-            con.sql("from kg_clip_to_intervals('kg_rows', 'kg_groups', 'kg_windows')").fetchnumpy().values()
-        )
-    table = np.full((matrix.n_users, matrix.n_items), np.nan)
-    table[np.asarray(users), np.asarray(items)] = ratings
-    return table
+def _like(table: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Ratings drawn from the same range at the places of those of the table."""
+    return np.where(np.isnan(table), np.nan, _drawn(table, seed))
 
 
-def _distortion(data: MovieLens, vectors: NDArray[np.float32 | np.float64], k: int, width: float) -> float:
-    """The mean change of a rating; where only one of the two is rated, the other counts as 0."""
+def _drawn(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    low, high = np.nanmin(values), np.nanmax(values)
+    return np.random.default_rng(seed).integers(int(low), int(high), values.shape, endpoint=True).astype(float)
+
+
+def _moved_by_chance(values: NDArray[np.float64], low: float, width: float) -> float:
+    return float(np.mean([macros.moved(_drawn(values, seed), low, width) for seed in range(20)]))
+
+
+def _falls(by_epsilon: dict[int, float]) -> bool:
+    return by_epsilon[5] == 0 < by_epsilon[4] < by_epsilon[1]
+
+
+def _distortion(
+    data: MovieLens, vectors: NDArray[np.float32 | np.float64], k: int, width: float
+) -> tuple[float, float]:
+    """The mean change of a rating, by groups as found and by groups of the same sizes at random.
+
+    Where only one of the two is rated, the other counts as 0. Groups that are near enough as they are need no windows.
+    """
     groups, is_clique = epsilon.decompose(data.ratings, k, epsilon=width, rating_range=HIGH, vectors=vectors)
-    table = np.zeros((data.ratings.n_users, data.ratings.n_items))
-    table[rows_of(data.ratings.indptr, np.arange(data.ratings.nnz)), data.ratings.items] = data.ratings.values
-    changed = np.nan_to_num(_windowed(data.ratings, groups, width))
-    # Groups that are near enough as they are need no windows.
-    return float(np.abs(changed - table)[~is_clique[groups]].sum() / data.ratings.nnz)
+    found, by_chance = (
+        _changed(data.ratings, members, ~is_clique[members], width) for members in (groups, macros.shuffled(groups))
+    )
+    return found, by_chance
+
+
+def _changed(ratings: RatingMatrix, groups: NDArray[np.integer], moved: NDArray[np.bool_], width: float) -> float:
+    table = np.zeros((ratings.n_users, ratings.n_items))
+    table[rows_of(ratings.indptr, np.arange(ratings.nnz)), ratings.items] = ratings.values
+    if not moved.any():
+        return 0.0
+    return float(np.abs(np.nan_to_num(macros.windowed(ratings, groups, width)) - table)[moved].sum() / ratings.nnz)

@@ -13,7 +13,6 @@ from kgather._dbt_package import dbt_path
 from kgather._errors import InputError
 from kgather._loaders import seen
 from kgather._settings.publication import PublishSettings
-from kgather._sql_text import identifier
 
 _USERS, _ITEMS, _RATINGS = "kgather_early_users", "kgather_early_items", "kgather_early_ratings"
 _REASON = "reason is not null and reason <> 'not rated'"
@@ -108,8 +107,6 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
         _refuse_what_is_no_scale(con, judged)
     if not settings.items_confirmed:
         _refuse_people_as_items(con)
-    if settings.personal_columns and not settings.i_know_this_is_not_anonymous:
-        _refuse_rare_attributes(con, settings)
 
 
 def _hint(reasons: str) -> str:
@@ -162,21 +159,6 @@ def _refuse_people_as_items(con: duckdb.DuckDBPyConnection) -> None:
         msg = (
             f"the items look like people, and items are published: {listed}. Look which column holds the people, and "
             "say so with --user-column and --item-column (or --fields). If the items are none, add --items-confirmed."
-        )
-        raise InputError(msg)
-
-
-def _refuse_rare_attributes(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> None:
-    columns = ", ".join(map(identifier, settings.personal_columns))
-    [(rarest,)] = con.sql(
-        f"select min(alike) from (select count(*) as alike from (select user_id from {_USERS}) "
-        f"left join loaded.user_attributes using (user_id) group by {columns})"
-    ).fetchall()
-    if rarest is not None and rarest < settings.k:
-        msg = (
-            f"personal attributes would be shown as they are, and the rarest combination of "
-            f"{', '.join(settings.personal_columns)} belongs to {rarest:,} of the users, fewer than k = {settings.k}. "
-            "Leave columns out or make their values coarser. Where that is meant, add --i-know-this-is-not-anonymous."
         )
         raise InputError(msg)
 

@@ -17,15 +17,22 @@ from kgather._evaluation.named import described
 from kgather._loaders import LoadOptions, LoadReport, UserAttributesReport, load, load_user_attributes, seen, sources
 from kgather._loaders.fetched import fetched
 from kgather._methods import built_in
-from kgather._publishing import disk, pipeline, runs
-from kgather._publishing.early import LOADED_ITEMS, refuse_early, seen_early
+from kgather._publishing import disk, history, pipeline, runs
+from kgather._publishing.early import LOADED_ITEMS, reason_not_to_use, refuse_early, seen_early
+from kgather._publishing.history import Following
 from kgather._publishing.kept_key import kept_key, put_key
 from kgather._release.release import Audit, Check, put_in_place, write_release
+from kgather._settings.personal import recoding
 from kgather._settings.publication import PublishSettings
+from kgather._settings.table import without_places
+from kgather._sql_text import identifier
 from kgather._verify import promised_size, verify_release
+from kgather._verify.models import K_ANONYMITY
 
 LOADED = "kgather_loaded"
 LOADED_ATTRIBUTES = "kgather_loaded_attributes"
+ABSENCES = ("user waits for more newcomers", "user is of a group that was withdrawn", "user had left and stays away")
+"""Why ratings of people are set aside who are in no release: the macro `reasons_of_absence`."""
 _FITTED = ("artifacts", "cells", "items_confirmed", "items")  # settings that the input may change
 
 Report = Callable[[str, int, int], None]
@@ -70,6 +77,7 @@ def publish(
     force: bool = False,
     keep_work: Path | None = None,
     noise_key: Path | None = None,
+    following: Following | None = None,
     verbose: bool = False,
     report: Report = lambda *_: None,
     warn: Warn = lambda _: None,
@@ -80,7 +88,9 @@ def publish(
     With `other_sizes` the report also says what these sizes of group would cost and give away.
     `report` hears (step, done, total), `warn` what the user should know. With `keep_work` the working database,
     which holds the secret map, stays in that folder, readable by its owner only. `noise_key`: the file with the key of
-    the noise, made if there is none; None: in the user's folder for state.
+    the noise, made if there is none; None: in the user's folder for state. `following`: the last release of the same
+    people, which this one follows; its settings are `history.with_last`, and its working database goes beside the last
+    one if `keep_work` says nothing else.
 
     A run that was killed is taken up by the next one of the same input, settings and version: what it had finished is
     not done again.
@@ -88,7 +98,7 @@ def publish(
     Raises InputError where input or settings cannot be published, PromiseError where a check of the audit failed.
     """
     target = target.resolve()
-    _check_target(target, inputs, force=force)
+    check_target(target, inputs, force=force)
     if user_attributes is not None and load_options.artifact_columns:
         msg = "a wide table brings its users' attributes with it. Leave --user-attributes out."
         raise InputError(msg)
@@ -98,7 +108,7 @@ def publish(
     if noise_key is not None and target in noise_key.resolve().parents:
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
-    key = kept_key(noise_key, warn)
+    key = history.key_of(following) if following is not None and noise_key is None else kept_key(noise_key, warn)
     for warning in _warnings(settings):
         warn(warning)
     umask = os.umask(0o077)
@@ -106,16 +116,18 @@ def publish(
         with (
             fetched(inputs) as inputs,
             runs.folder_of(
-                target, _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes)
+                target, _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes, following)
             ) as folder,
         ):
             workspace = pipeline.Workspace(folder)
-            settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, report, warn)
+            settings, loaded = _load(
+                workspace, inputs, user_attributes, settings, load_options, following, report, warn
+            )
             # Imported here: it brings the kernels, which take seconds to load, and what cannot be published is refused.
             from kgather._steps import compiling
 
             with compiling.ahead(wanted=settings.refines):
-                _build(workspace, settings, loaded, key, verbose=verbose, report=report)
+                _build(workspace, settings, loaded, key, following, verbose=verbose, report=report)
                 audit = _audit(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
                 if audit.passed:
                     report("attack", 0, 1)
@@ -125,8 +137,16 @@ def publish(
                     audit = replace(audit, attacks=attacks, sweep=sweep)
             report("write", 0, 1)
             finished = _write(workspace, settings, audit, key, umask)
-            kept = _keep(workspace, keep_work) if keep_work is not None else None
-            put_in_place(finished, target, replace=force)
+
+            def put() -> None:
+                put_in_place(finished, target, replace=force)
+
+            kept = None
+            if following is not None:
+                kept = history.hand_on(workspace.work_database, keep_work or following.folder, put)
+            else:
+                kept = _keep(workspace, keep_work) if keep_work is not None else None
+                put()
             report("write", 1, 1)
     except KeyboardInterrupt:
         raise StoppedError from None
@@ -182,14 +202,20 @@ def _warnings(settings: PublishSettings) -> Iterator[str]:
         yield "items have no noise (item_noise 0): who knows all other ratings of an item reads the last one off it."
     if settings.of_form.warning:
         yield settings.of_form.warning.format(epsilon=f"{settings.epsilon:g}")
-    if settings.personal_columns:
+    if settings.personal_columns and settings.personal == "as_is":
         yield (
             f"personal attributes are shown as they are ({', '.join(settings.personal_columns)}): k-anonymity is that "
-            "of the artifacts. The audit says how many users the rarest combination has."
+            "of the artifacts. The audit says how many users look alike in all that is shown, and verify rejects the "
+            "release where they are fewer than k."
+        )
+    if settings.personal_columns and settings.personal == "separate":
+        yield (
+            "personal attributes are in a table of their own: k holds for it and for the groups, each by itself. The "
+            "audit says how many users the smallest intersection has."
         )
 
 
-def _check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
+def check_target(target: Path, inputs: Sequence[str], *, force: bool) -> None:
     """Refuse, before any work, a target that could not be written in the end, or whose replacement would hurt."""
     if target.exists() and not target.is_dir():
         msg = f"{target} is a file. A release is a folder: give another --out."
@@ -235,8 +261,11 @@ def _fingerprint(
     settings: PublishSettings,
     options: LoadOptions,
     other_sizes: OtherSizes | None,
+    following: Following | None,
 ) -> str:
     files = [source.path for source in sources.find_all(inputs)]
+    if following is not None:
+        files.append(following.database)
     if user_attributes is not None:
         files.append(sources.find(user_attributes.source, "users").path)
     if options.items is not None:
@@ -248,6 +277,7 @@ def _fingerprint(
         "given": sorted(settings.model_fields_set),
         "options": options.model_dump(mode="json"),
         "sweep": [] if other_sizes is None else list(other_sizes.ks),
+        "following": None if following is None else [following.additions, *sorted(following.removed)],
     }
     return runs.fingerprint(target, files, asked)
 
@@ -258,6 +288,7 @@ def _load(
     user_attributes: AttributesSource | None,
     settings: PublishSettings,
     options: LoadOptions,
+    following: Following | None,
     report: Report,
     warn: Warn,
 ) -> tuple[PublishSettings, LoadReport]:
@@ -266,7 +297,7 @@ def _load(
     def read() -> dict[str, Any]:
         workspace.clear()
         disk.check(workspace.folder, sources.find_all(inputs))
-        fitted, loaded, warnings = _read(workspace, inputs, user_attributes, settings, options)
+        fitted, loaded, warnings = _read(workspace, inputs, user_attributes, settings, options, following)
         return {
             "fitted": {name: getattr(fitted, name) for name in _FITTED},
             "loaded": loaded.model_dump(mode="json"),
@@ -287,10 +318,14 @@ def _read(
     user_attributes: AttributesSource | None,
     settings: PublishSettings,
     options: LoadOptions,
+    following: Following | None = None,
 ) -> tuple[PublishSettings, LoadReport, list[str]]:
     with workspace.connected() as con:
-        loaded = load(con, inputs, options)
+        nothing = following is not None and following.additions and not inputs
+        loaded = history.load_nothing(con, following) if following and nothing else load(con, inputs, options)
         warnings = list(loaded.warnings)
+        if following is not None:
+            loaded = history.add_last(con, following, loaded)
         known = loaded.user_attributes
         if user_attributes is not None:
             known = load_user_attributes(
@@ -308,8 +343,26 @@ def _read(
         if loaded.artifact_columns:  # the items are the names of columns
             settings = settings.model_copy(update={"items_confirmed": True})
         refuse_early(con, settings)
+        if settings.of_method.levels and settings.k > 1 and _nobody_asks(con, settings):
+            warnings.append(
+                f"nobody asks for a group of 2 or more in the column {settings.level_column}, which is no anonymity: "
+                "every user may stand alone in this release."
+            )
         settings = _fitted(settings, con, warnings)
     return settings, loaded, warnings
+
+
+def _nobody_asks(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> bool:
+    """Whether all who rated have level 1; who has no level asks for k."""
+    level = f"attributes.{identifier(str(settings.level_column))}"
+    others = f"""
+        select count(*)
+        from (select distinct user_id from loaded.ratings where {reason_not_to_use(settings)} is null) as users
+        left join loaded.user_attributes as attributes using (user_id)
+        where try_cast({level} as double) is distinct from 1
+    """
+    [(found,)] = con.sql(others).fetchall()
+    return not found
 
 
 def _with_artifacts(
@@ -329,6 +382,8 @@ def _with_artifacts(
 def _check_attributes(settings: PublishSettings, known: UserAttributesReport | None) -> None:
     """Refuse columns that the users' attributes do not have."""
     asked = [*settings.personal_columns, *settings.sensitive_columns, *filter(None, [settings.level_column])]
+    if settings.personal_columns and settings.personal != "as_is":
+        recoding(settings, settings.k, within=None)
     existing = [] if known is None else list(known.columns)
     lower = {name.lower() for name in existing}
     unknown = [name for name in asked if name.lower() not in lower]
@@ -342,6 +397,7 @@ def _build(
     settings: PublishSettings,
     loaded: LoadReport,
     key: bytes,
+    following: Following | None,
     *,
     verbose: bool,
     report: Report,
@@ -350,6 +406,8 @@ def _build(
     if not workspace.journal.finished():
         with workspace.connected() as con:
             put_key(con, key)
+            history.put_settings(con, settings)
+            history.put_last(con, following)
     variables = settings.model_dump(mode="json") | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
     if settings.method not in built_in():
         variables["method_facts"] = settings.of_method.facts
@@ -367,6 +425,9 @@ def _write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audi
     # Users who stand alone under noise were asked for.
     k = promised_size(folder) if settings.of_method.anonymous else 1
     checks = verify_release(folder, k)
+    if settings.personal_columns and settings.personal == "as_is":
+        # That attributes as they are single people out was said and asked for. Verify says it to everybody.
+        checks = tuple(check for check in checks if check.check != K_ANONYMITY)
     if not all(check.passed for check in checks):
         raise PromiseError(_failed(checks))
     # All else in the workspace is its owner's alone; a release has the permissions of ordinary files.
@@ -419,42 +480,63 @@ def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[
             .to_arrow_table()
             .to_pylist()
         )
+        chain = con.sql("select rho from work.kgather_chain").fetchall() if settings.history else []
         read |= {
             "users": seen.ids(con, "work.int_kgather__users", "user_id", settings.k),
             "items": seen.ids(con, "work.int_kgather__items", "item_id", settings.k),
             "scale": scale,
             "repeats": sum(rows for reason, rows in reasons if reason.startswith("repeated pair")),
-            "set_aside": dict(reasons),
+            "set_aside": {reason: rows for reason, rows in reasons if reason not in ABSENCES},
         }
         sizes = con.sql(
             "select group_size, count(*) from marts.kgather__groups group by group_size order by group_size"
         ).fetchall()
+    if settings.history:
+        read = history.without_counts(read)
+        counts, reasons = _of_those_who_are_in(counts, reasons)
     return Audit(
         parameters=settings.model_dump(
             include={
                 "k", "method", "method_options", "solver", "solver_options", "rank", "metric", "fill",
                 "bisection_tries", "refine",
-                "block_size", "artifacts", "epsilon", "level_column", "personal_columns",
+                "block_size", "artifacts", "epsilon", "level_column", "personal_columns", "personal",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
                 "noise_sigma", "noise_clip", "min_ratings", "rare_items", "item_noise",
                 "item_epsilon", "item_delta", "outliers", "items", "scale",
-                "items_confirmed", "repeats", "rating_cap", "rating_log",
+                "items_confirmed", "repeats", "rating_cap", "rating_log", "history", "keep_group_ids",
             },
             mode="json",
-        ) | {"homogenize": settings.form, "generalize": settings.generalization, "min_raters": settings.least_raters},
+        ) | {
+            "homogenize": settings.form,
+            "generalize": settings.generalization,
+            "min_raters": settings.least_raters,
+            "reserve": settings.gathered - settings.k,
+            "personal_recoding": without_places(settings.personal_recoding),
+        },
         counts=counts | {"rejected_by_reason": dict(reasons)},
         scale=scale,
         checks=tuple(Check(*check) for check in checks),
         metrics=tuple(asdict(metric) for metric in metrics),
         group_sizes=tuple({"size": size, "groups": groups} for size, groups in sizes),
         read=read,
-        item_privacy=_item_privacy(settings, charges),
+        item_privacy=_item_privacy(settings, charges, [rho for (rho,) in chain]),
     )  # fmt: skip
 
 
-def _item_privacy(settings: PublishSettings, charges: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The accounting of a private item side, as audit.json holds it."""
+def _of_those_who_are_in(
+    counts: Mapping[str, Any], reasons: Sequence[tuple[str, int]]
+) -> tuple[dict[str, Any], list[tuple[str, int]]]:
+    """Counts of rows without those of people who are in no release: they would count the ratings of single ones."""
+    absent = sum(rows for reason, rows in reasons if reason in ABSENCES)
+    said = {**counts, "read_rows": counts["read_rows"] - absent, "rejected_rows": counts["rejected_rows"] - absent}
+    return said, [(reason, rows) for reason, rows in reasons if reason not in ABSENCES]
+
+
+def _item_privacy(
+    settings: PublishSettings, charges: Sequence[Mapping[str, Any]], chain: Sequence[float]
+) -> dict[str, Any] | None:
+    """The accounting of a private item side, as audit.json holds it. chain: the rho of each release of the chain."""
     if settings.item_epsilon is None:
         return None
     # Imported here: it belongs to the kernels, which take seconds to load.
@@ -469,6 +551,17 @@ def _item_privacy(settings: PublishSettings, charges: Sequence[Mapping[str, Any]
         "rho": rho,
         "epsilon_of_charges": epsilon_of(rho, settings.item_delta),
         "charges": list(charges),
+        **(
+            {
+                "all_releases": {
+                    "releases": len(chain),
+                    "rho": math.fsum(chain),
+                    "epsilon_of_charges": epsilon_of(math.fsum(chain), settings.item_delta),
+                }
+            }
+            if chain
+            else {}
+        ),
         "not_covered": "what is shown of groups, counts, metrics and attacks",
     }
 

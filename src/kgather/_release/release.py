@@ -31,9 +31,12 @@ _RELATIONS = {
     "kgather__user_ratings": ("pseudonym, item_id", "user_ratings.parquet"),
     "kgather__intervals": ("group_id, item_id", "intervals.parquet"),
     "kgather__generalized": ("group_id, random()", "generalized.parquet"),
+    "kgather__personal": ("all", "personal.parquet"),
     "kgather__group_vectors": ("group_id", "group_vectors.parquet"),
     "kgather__item_vectors": ("item_id", "item_vectors.parquet"),
 }
+
+_ALWAYS_SORTED = ("group_id, random()", "all")
 
 FILES = tuple(file for _, file in _RELATIONS.values())
 
@@ -77,6 +80,10 @@ _PERSONAL = (
     "Anonymity of the personal attributes: they are shown as they are, and a rare combination of them identifies by "
     "itself."
 )
+_SEPARATE = (
+    "Anonymity of the personal attributes beside the ratings: k holds for their table and for the groups, and whoever "
+    "knows a person's attributes and ratings looks among those who have both. The audit says how few they are."
+)
 _POPULAR = (
     "That the items a group shows tell nothing about its members: they are chosen by counts of raters with noise. One "
     "rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
@@ -91,13 +98,16 @@ def not_promised(parameters: Mapping[str, Any]) -> list[str]:
     form = forms().get(str(parameters.get("homogenize")))
     method = registered().get(str(parameters.get("method")))
     popular = str(parameters.get("cells")).startswith("popular")
+    # Releases that do not say how were made when there was one way.
+    personal, how = parameters.get("personal_columns"), parameters.get("personal", "as_is")
     told = {
         _GROUPS: parameters.get("item_epsilon") is not None,
         _FRAME: not parameters.get("items"),
         _SCALE: not parameters.get("scale"),
         _BARE: parameters.get("item_noise") == 0 and parameters.get("item_epsilon") is None,
         _LEVELS: method is not None and method.levels,
-        _PERSONAL: bool(parameters.get("personal_columns")),
+        _PERSONAL: bool(personal) and how == "as_is",
+        _SEPARATE: bool(personal) and how == "separate",
         _POPULAR: popular and bool(parameters.get("popular_noise")),
         _COUNTED: popular and not parameters.get("popular_noise"),
     }
@@ -175,7 +185,7 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit, ke
     for name, (order, file) in _RELATIONS.items():
         if name in tables:
             # Most marts have that order already, and sorting a large one again takes as long as all else here.
-            sort = "random()" in order or _any(con, unordered(f"marts.{name}", order.split(", ")))
+            sort = order in _ALWAYS_SORTED or _any(con, unordered(f"marts.{name}", order.split(", ")))
             con.execute(f"create table {name} as from marts.{name}{f' order by {order}' if sort else ''}")
             # In the order in which it was just written.
             con.execute(f"copy {name} to {literal(folder / file)} ({_PARQUET})")
@@ -209,11 +219,12 @@ def _any(con: duckdb.DuckDBPyConnection, count: str) -> bool:
 def unordered(relation: str, order: Sequence[str]) -> str:
     """Return a query for the number of rows that are less in the columns of `order` than the row before."""
     before = ", ".join(f"lag({column}) over () as before_{place}" for place, column in enumerate(order))
-    first, *rest = (f"column_{place}" for place in range(len(order)))
     columns = ", ".join(f"{column} as column_{place}" for place, column in enumerate(order))
-    falls = f"{first} < before_0"
-    for place, column in enumerate(rest, 1):
-        falls += f" or ({first} = before_0 and {column} < before_{place})"
+    # Less in one column, and the same in all before it.
+    same = [f"column_{place} is not distinct from before_{place}" for place in range(len(order))]
+    falls = " or ".join(
+        " and ".join([*same[:place], f"column_{place} < before_{place}"]) for place in range(len(order))
+    )
     return f"select count(*) from (select {columns}, {before} from {relation}) where {falls}"
 
 

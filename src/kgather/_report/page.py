@@ -22,6 +22,7 @@ _ITEM_IDS = (
 _RATES = ("user", "group", "matched")
 _MOST_ATTACKS_DRAWN = 24
 _MOST_SIZES_LISTED = 200
+_ALONE = "users who stand alone"  # the check of methods with levels
 
 _GLOSSARY = (
     (
@@ -136,7 +137,7 @@ def render(said: Mapping[str, Any]) -> str:
     known are ignored.
     """
     attacks = _attack_rows(said)
-    sweep = _records(said, "sweep")
+    sweep = records(said, "sweep")
     verdict, sentences = _verdict(said)
     sizes = _sizes(said)
     sections = [
@@ -164,7 +165,7 @@ def render(said: Mapping[str, Any]) -> str:
             "sections": sections,
             "read_files": _read_files(said),
             "read_roles": _read_roles(said),
-            "promised": _promised(said),
+            "promised": promised_table(said),
             "proven": _proven(said),
             "not_promised": [plain(sentence) for sentence in said.get("not_promised") or []],
             "cost": _cost(said),
@@ -182,13 +183,14 @@ def render(said: Mapping[str, Any]) -> str:
             "rows_told": _rows_told(said),
             "rejected": _rejected(said),
             "glossary": _GLOSSARY,
-            "parameters": _parameters(said),
-            "files": _files(said),
+            "parameters": parameters_table(said),
+            "files": files_table(said),
         },
     )
 
 
-def _records(said: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+def records(said: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """The entries of a list that are mappings."""
     return [record for record in said.get(key) or [] if isinstance(record, Mapping)]
 
 
@@ -210,7 +212,7 @@ def _subject(said: Mapping[str, Any]) -> str:
 
 def _verdict(said: Mapping[str, Any]) -> tuple[Verdict, list[str]]:
     """Whether the promises were kept, and what that means, in words that need no knowledge of the field."""
-    checks = _records(said, "checks")
+    checks = records(said, "checks")
     broken = [check for check in checks if check.get("passed") is not True]
     promises = [check for check in checks if check.get("promised") is not None]
     if not promises:
@@ -235,6 +237,9 @@ def _meaning(said: Mapping[str, Any]) -> tuple[str, bool]:
     if form is not None and not form.anonymous:
         return form.meaning, False
     if method is not None and method.levels:
+        alone = [check.get("measured") for check in records(said, "checks") if check.get("check") == _ALONE]
+        if alone == [_count(said, "members")]:
+            return "Every person stands alone in this release, as nobody asked for more: there is no anonymity.", False
         return (
             "Every person is in a group at least as large as that person asked for. People who asked for 1 may stand "
             "alone.",
@@ -248,7 +253,11 @@ def _meaning(said: Mapping[str, Any]) -> tuple[str, bool]:
         return form.meaning.format(others=others, k=f"{k:,}", epsilon=epsilon), True
     generalized = form is not None and form.rows == "nobody"
     what = "the columns that were generalized" if generalized else "all that the release shows of people"
-    what += ", personal attributes aside," if parameters.get("personal_columns") else ","
+    personal = parameters.get("personal", "as_is") if parameters.get("personal_columns") else None
+    # Personal attributes as they are stand beside, whatever k is; those of a table of their own are not linked.
+    what += ", personal attributes aside," if personal == "as_is" else ","
+    if personal == "separate":
+        what = "the ratings, and in the table of personal attributes by itself,"
     return (
         f"Nobody stands alone: in {what} each person looks exactly like at least {others} (k = {k:,}). Whoever "
         f"searches the release for a person finds no fewer than {k:,} people who may be meant, and cannot tell from "
@@ -265,7 +274,7 @@ def _read(said: Mapping[str, Any]) -> Mapping[str, Any]:
 def _read_files(said: Mapping[str, Any]) -> Table | None:
     """The files that the ratings came from, and which of their columns became what."""
     rows = []
-    for file in _records(_read(said), "files"):
+    for file in records(_read(said), "files"):
         said_columns = file.get("columns")
         columns = said_columns if isinstance(said_columns, Mapping) else {}
         taken = [f"{role} = {plain(columns[role])}" for role in _ROLES if columns.get(role) is not None]
@@ -335,9 +344,10 @@ def _risks(said: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]) -> Ite
         yield f"{share(exact)} of the values shown are the exact rating of a single person."
 
 
-def _promised(said: Mapping[str, Any]) -> Table:
+def promised_table(said: Mapping[str, Any]) -> Table:
+    """The checks of an audit."""
     rows: list[list[str | Verdict]] = []
-    for check in _records(said, "checks"):
+    for check in records(said, "checks"):
         promised, passed = check.get("promised"), check.get("passed") is True
         verdict = Verdict("to be known") if promised is None else Verdict("kept" if passed else "NOT KEPT", passed)
         if promised is None and not passed:
@@ -373,7 +383,7 @@ def _proven(said: Mapping[str, Any]) -> tuple[str, Table] | None:
             plain(charge.get("what")),
             *(number(charge.get(name)) for name in ("numbers", "sensitivity", "deviation", "rho")),
         ]
-        for charge in _records(found, "charges")
+        for charge in records(found, "charges")
     ]
     return told, Table("What was measured of people for the items' vectors, and what it cost", heads, rows)
 
@@ -381,7 +391,7 @@ def _proven(said: Mapping[str, Any]) -> tuple[str, Table] | None:
 def _cost(said: Mapping[str, Any]) -> Table | None:
     rows = [
         [_words(metric.get("metric")), number(metric.get("value")), plain(metric.get("about") or "")]
-        for metric in _records(said, "metrics")
+        for metric in records(said, "metrics")
     ]
     heads: list[tuple[str, Kind]] = [("Metric", "text"), ("Value", "number"), ("What it means", "text")]
     return Table("Loss of the release", heads, rows) if rows else None
@@ -394,10 +404,10 @@ def _attack_rows(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         rows = [
             {**row, "on": on}
             for key, on in (("results", "release"), ("original", "original"))
-            for row in _records(attacks, key)
+            for row in records(attacks, key)
         ]
     else:
-        rows = [{**row, "on": row.get("on") or "release"} for row in _records(said, "attacks")]
+        rows = [{**row, "on": row.get("on") or "release"} for row in records(said, "attacks")]
     return [row for row in rows if row.get("attack") is not None]
 
 
@@ -462,7 +472,7 @@ def _attack_table(attacks: Sequence[Mapping[str, Any]]) -> Table:
 
 def _bests(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     attacks = said.get("attacks")
-    return _records(attacks, "best") if isinstance(attacks, Mapping) else []
+    return records(attacks, "best") if isinstance(attacks, Mapping) else []
 
 
 def _best(said: Mapping[str, Any]) -> list[tuple[str, str, Table]]:
@@ -603,7 +613,7 @@ def _groups_told(said: Mapping[str, Any]) -> str:
 def _sizes(said: Mapping[str, Any]) -> list[tuple[int, int]]:
     return sorted(
         (row["size"], row["groups"])
-        for row in _records(said, "group_sizes")
+        for row in records(said, "group_sizes")
         if isinstance(row.get("size"), int) and isinstance(row.get("groups"), int) and row["groups"] > 0
     )
 
@@ -651,7 +661,8 @@ def _rejected(said: Mapping[str, Any]) -> Table | None:
     return Table("Rejected rows by reason", [("Reason", "text"), ("Rows", "number")], rows)
 
 
-def _parameters(said: Mapping[str, Any]) -> Table:
+def parameters_table(said: Mapping[str, Any]) -> Table:
+    """What a release was made with."""
     return Table(
         "What the release was made with",
         [("Parameter", "code"), ("Value", "code")],
@@ -672,7 +683,8 @@ def _scale(said: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["scale", told + (", declared" if scale.get("declared") is True else ", inferred from the ratings")]
 
 
-def _files(said: Mapping[str, Any]) -> Table | None:
+def files_table(said: Mapping[str, Any]) -> Table | None:
+    """The files of a release with their checksums; None where they are not said."""
     files = said.get("files")
     if not isinstance(files, Mapping) or not files:
         return None

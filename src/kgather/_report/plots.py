@@ -140,8 +140,14 @@ def binned(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
     return [(start, min(start + width - 1, high), groups) for start, groups in sorted(bins.items())]
 
 
-def group_sizes(sizes: Sequence[tuple[int, int]], k: int | None) -> str:
-    """How many groups there are of each size, sizes as (size, groups), and where k is."""
+def group_sizes(
+    sizes: Sequence[tuple[int, int]], k: int | None, words: tuple[str, str, str] = ("users", "group", "groups")
+) -> str:
+    """How many groups there are of each size, sizes as (size, groups), and where k is.
+
+    words: what is counted, and what it is counted in, one and several of them.
+    """
+    people, group, groups_of = words
 
     def draw(axes: "Axes") -> None:
         bars = binned(sizes)
@@ -167,15 +173,16 @@ def group_sizes(sizes: Sequence[tuple[int, int]], k: int | None) -> str:
         _whole_ticks(axes.xaxis)
         _whole_ticks(axes.yaxis)
         axes.grid(axis="y")
-        axes.set_xlabel("users in the group")
-        axes.set_ylabel("groups")
+        axes.set_xlabel(f"{people} in the {group}")
+        axes.set_ylabel(groups_of)
 
     return _drawn(
         draw,
         "group-sizes",
         260,
-        "Groups by size",
-        "Bars: how many groups have how many users. No bar stands left of k where every group is large enough. "
+        f"{groups_of.capitalize()} by size",
+        f"Bars: how many {groups_of} have how many {people}. No bar stands left of k where every {group} is large "
+        "enough. "
         "The numbers are in the table below.",
     )
 

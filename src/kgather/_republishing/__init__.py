@@ -1,1 +1,1 @@
-"""What publishes again: sweeps over methods and k, held-out ratings, a release made again from its original."""
+"""What is done with a release afterwards: publishing again for sweeps and held-out ratings, others put beside it."""

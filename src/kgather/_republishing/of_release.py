@@ -11,12 +11,15 @@ from kgather import _sql_functions as sql_functions
 from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence
 from kgather._evaluation.metrics import Metric, described, measure, read_metrics
+from kgather._evaluation.naive_bayes import naive_bayes
 from kgather._evaluation.recommenders import recommender_errors
 from kgather._loaders import LoadOptions
 from kgather._methods import registered
+from kgather._release.reading import refuse_table
 from kgather._release.release import AUDIT, DATABASE
+from kgather._republishing.attributes import numbers_of_users
 from kgather._republishing.held_out import held_out
-from kgather._republishing.opening import open_evidence
+from kgather._republishing.opening import is_working_database, open_evidence
 from kgather._settings.publication import PublishSettings
 from kgather._sql_text import identifier, literal
 
@@ -30,6 +33,9 @@ def measure_release(
     *,
     seed: int = 0,
     recommender: bool = False,
+    classifier: bool = False,
+    averages: Sequence[str] = (),
+    user_attributes: str | None = None,
     load_options: LoadOptions | None = None,
     assignments: Sequence[str] = (),
     report: Report = lambda *_: None,
@@ -38,15 +44,20 @@ def measure_release(
 
     originals: what was published, or the work.duckdb that `publish --keep-work` kept (see `open_evidence`).
     recommender: also publish four fifths of the original with the same parameters, and test recommenders on the rest.
+    classifier: also teach Naive Bayes. averages: columns of numbers of the users' attributes whose mean queries ask
+    for; user_attributes: where they are, None: in the working database.
     Raises InputError where the release or the originals are not what they should be.
     """
     evidence = open_evidence(
-        release, originals, seed=seed, load_options=load_options, assignments=assignments, report=report
+        release, originals, seed=seed, load_options=load_options, assignments=assignments, vectors=True, report=report
     )
+    personal = numbers_of_users(evidence, originals, averages, user_attributes, load_options) if averages else {}
     known = list(read_metrics(release))
     names = {metric.metric for metric in known}
     known += [metric for metric in class_metrics(release) if metric.metric not in names]
-    found = measure(evidence, known=known, seed=seed)
+    found = measure(evidence, known=known, personal=personal, seed=seed)
+    if classifier:
+        found += naive_bayes(evidence, seed=seed)
     if not recommender:
         return found
     return found + _recommenders(evidence, originals, seed, load_options, assignments, report)
@@ -57,6 +68,7 @@ def class_metrics(release: Path) -> tuple[Metric, ...]:
 
     Raises InputError where there is no release.
     """
+    refuse_table(release)
     try:
         said = json.loads((release / AUDIT).read_text(encoding="utf-8"))
         parameters, scale = dict(said["parameters"]), dict(said["scale"])
@@ -136,20 +148,8 @@ def _recommenders(
         parameters | {"personal_columns": [], "seed": seed, "metrics": "none", "i_know_this_is_not_anonymous": True},
         list(assignments),
     )
-    inputs = [f"{originals[0]}:stg_kgather__ratings"] if _is_working_database(originals) else list(originals)
+    inputs = [f"{originals[0]}:stg_kgather__ratings"] if is_working_database(originals) else list(originals)
     trained, test = held_out(
-        inputs, settings, LoadOptions() if _is_working_database(originals) else load_options, seed=seed, report=report
+        inputs, settings, LoadOptions() if is_working_database(originals) else load_options, seed=seed, report=report
     )
     return recommender_errors(trained, test, seed=seed)
-
-
-def _is_working_database(originals: Sequence[str]) -> bool:
-    """Whether what was given is the database that publish kept: open_evidence has read it already."""
-    if len(originals) != 1 or not Path(originals[0]).is_file():
-        return False
-    with Path(originals[0]).open("rb") as stream:
-        if stream.read(12)[8:] != b"DUCK":
-            return False
-    with duckdb.connect(originals[0], read_only=True) as con:
-        tables = con.sql("select count(*) from duckdb_tables() where table_name = 'stg_kgather__ratings'").fetchall()
-    return bool(tables[0][0])

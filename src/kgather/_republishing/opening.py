@@ -15,6 +15,7 @@ from kgather._errors import InputError
 from kgather._evaluation.evidence import Evidence, Released, read_evidence, read_released
 from kgather._loaders import LoadOptions
 from kgather._publishing.publish import publish
+from kgather._release.reading import refuse_table
 from kgather._release.release import AUDIT, DATABASE
 from kgather._settings.publication import PublishSettings
 from kgather._sql_text import literal
@@ -33,6 +34,7 @@ def open_evidence(
     load_options: LoadOptions | None = None,
     assignments: Sequence[str] = (),
     days: bool = False,
+    vectors: bool = False,
     report: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Evidence:
     """Open a release together with the secret map that nobody but its publisher can know.
@@ -40,17 +42,18 @@ def open_evidence(
     originals: the work.duckdb that `publish --keep-work` kept, or what was published. From the latter the pipeline is
     run again, in a private folder, with the parameters that the release names, `assignments` (VAR=VALUE) and the seed:
     same input, seed and version give the same groups, which are then found in the release by what they show. days: read
-    when the ratings were given, too.
+    when the ratings were given, too; vectors: what users were compared in.
 
     Raises InputError where there is no release, or the originals are not what it was made of.
     """
+    refuse_table(release)
     parameters = _parameters(release)
     work = _working_database(originals)
     with duckdb.connect() as con:
         con.execute(f"attach {literal(release / DATABASE)} as release (read_only)")
         if work is not None:
             con.execute(f"attach {literal(work)} as work (read_only)")
-            return read_evidence(con, "work", "release", parameters, days=days)
+            return read_evidence(con, "work", "release", parameters, days=days, vectors=vectors)
         with tempfile.TemporaryDirectory(prefix="kgather-") as folder:
             again = Path(folder)
             publish(
@@ -65,7 +68,7 @@ def open_evidence(
             con.execute(f"attach {literal(again / 'release' / DATABASE)} as again (read_only)")
             found = _found_in(
                 read_released(con, "work", "release"),
-                read_evidence(con, "work", "again", parameters, days=days),
+                read_evidence(con, "work", "again", parameters, days=days, vectors=vectors),
                 read_released(con, "work", "again"),
                 ", ".join(originals),
             )
@@ -101,6 +104,11 @@ def _working_database(originals: Sequence[str]) -> Path | None:
     with duckdb.connect(path, read_only=True) as con:
         tables = {name for (name,) in con.sql("select table_name from duckdb_tables()").fetchall()}
     return path if "int_kgather__gathered" in tables else None
+
+
+def is_working_database(originals: Sequence[str]) -> bool:
+    """Whether what was given is the database that publish kept."""
+    return _working_database(originals) is not None
 
 
 def _settings(parameters: Mapping[str, Any], seed: int, assignments: Sequence[str], release: Path) -> PublishSettings:

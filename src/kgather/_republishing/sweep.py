@@ -6,7 +6,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -216,8 +216,14 @@ def write(found: Sweep, folder: Path) -> tuple[Path, ...]:
     """Write the results as CSV, as JSON and as a page; returns the files."""
     from kgather._report import render_sweep
 
-    said = found.as_dict()
-    texts = (found.as_csv(), json.dumps(said, indent=2, allow_nan=False) + "\n", render_sweep(said))
+    return write_files(folder, found.as_csv(), found.as_dict(), render_sweep)
+
+
+def write_files(
+    folder: Path, csv_text: str, said: Mapping[str, Any], page: Callable[[Mapping[str, Any]], str]
+) -> tuple[Path, ...]:
+    """Write a table of results, what they say as JSON, and the page of it, all or none; returns the files."""
+    texts = (csv_text, json.dumps(said, indent=2, allow_nan=False) + "\n", page(said))
     files = tuple(folder / name for name in FILES)
     with stopping.whole:
         for file, text in zip(files, texts, strict=True):

@@ -46,9 +46,10 @@ class Private:
     what: str
 
 
-def check_private(files: Iterable[Private]) -> None:
-    """Raises InputError naming every file that others can read or write, its mode, and the command that closes it."""
-    problems = [problem for file in files for problem in _problems(file)]
+def check_private(files: Iterable[Private], user: str | None = None) -> None:
+    """Raises InputError naming every file that others can read or write, its mode, and the command that closes it.
+    user: whom the process is going to become."""
+    problems = [problem for file in files for problem in _problems(file, user)]
     if problems:
         raise InputError("\n".join(problems))
 
@@ -93,6 +94,32 @@ def become(user: str | None) -> None:
     os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
     os.environ.update(HOME=entry.pw_dir, USER=user, LOGNAME=user)
+
+
+def keep_kernels(folder: Path) -> None:
+    """Where this user's home takes no files, as that of an account for a service, keep compiled kernels in a folder of
+    `folder`, or in the one that systemd made for such things. NUMBA_CACHE_DIR names another.
+
+    Raises InputError where somebody else could write there: what is kept is run.
+    """
+    if "NUMBA_CACHE_DIR" in os.environ or _takes_files(Path.home()):
+        return
+    given = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0]
+    kept = Path(given or folder) / "kernels"
+    try:
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = kept.stat()
+    except OSError as error:
+        msg = f"{kept}, for compiled kernels, cannot be made: {error.strerror}. Name a folder in NUMBA_CACHE_DIR."
+        raise InputError(msg) from None
+    if found.st_mode & 0o022 or found.st_uid not in (os.geteuid(), 0):
+        msg = f"{kept}, for compiled kernels, can be written by others: chmod 700 {kept}"
+        raise InputError(msg)
+    os.environ["NUMBA_CACHE_DIR"] = str(kept)
+
+
+def _takes_files(home: Path) -> bool:
+    return home.is_dir() and os.access(home, os.W_OK)
 
 
 def give_up_privileges() -> list[str]:
@@ -154,7 +181,7 @@ def code_paths() -> Iterator[Path]:
         yield Path(name)
 
 
-def _problems(file: Private) -> Iterator[str]:
+def _problems(file: Private, user: str | None) -> Iterator[str]:
     try:
         found = file.path.stat()
     except FileNotFoundError:
@@ -168,7 +195,7 @@ def _problems(file: Private) -> Iterator[str]:
             f"{file.path}, {file.what}, can be read or written by others (its mode is {mode:04o}): "
             f"chmod {mode & 0o700:o} {file.path}"
         )
-    elif found.st_uid not in (os.geteuid(), 0):
+    elif found.st_uid not in (os.geteuid(), 0) and (user is None or _name_of(found.st_uid) != user):
         owner = _name_of(found.st_uid)
         me = _name_of(os.geteuid())
         yield f"{file.path}, {file.what}, belongs to {owner}, and the server runs as {me}: chown {me} {file.path}"

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from kgather._errors import InputError
 from kgather._guard.audit_log import AuditLog, Rotation
-from kgather._guard.policy import Policy, load_policy
+from kgather._guard.policy import Mode, Policy, bytes_of, load_policy
 from kgather._server import lockdown
 from kgather._server.lockdown import Private
-from kgather._server.settings import ServerSettings, bytes_of, is_loopback
+from kgather._server.logins import FailedLogins
+from kgather._server.settings import ServerSettings, is_loopback
 from kgather._server.telemetry import MetricsServer, Telemetry, reopen_logs, start_logging
 from kgather._server.users import Users, load
 from kgather._version import __version__
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 _OF_PROCESS = 8 * 2**30
 """Address space, mostly never touched, of Python, its libraries and the stacks of threads."""
+
+_ALPN = "postgresql"
+"""What a client says that speaks TLS from the first byte on."""
 
 _log = logging.getLogger("kgather._server")
 
@@ -43,6 +47,9 @@ class Postgres(Protocol):
     async def start(self) -> None:
         """Listen."""
 
+    def renew_certificate(self) -> None:
+        """Take note that the TLS context has another certificate."""
+
     async def stop(self, grace_s: float) -> None:
         """Take no more connections; end those that are left after the grace."""
 
@@ -54,13 +61,15 @@ def serve(policy_path: Path, settings: ServerSettings) -> None:
     tls = _Tls.of(settings)
     lockdown.become(settings.user)
     start_logging(settings.log_file, settings.log_level)
+    text = _text(policy_path)
     policy = load_policy(policy_path)
     lockdown.check_private(private_files(policy, policy_path, settings))
     users = load(settings.users, policy.principals)
+    lockdown.keep_kernels(policy.ledger.parent)
     missing = lockdown.give_up_privileges()
     size = _memory(policy, settings)
     lockdown.limit_memory(size)
-    _import_all()
+    _import_all(policy.mode)
     files = lockdown.restrict_files(*_paths(policy, policy_path, settings))
     _log.info("locked down", extra={"landlock": files, "memory_bytes": size, "missing": ", ".join(missing) or None})
     AuditLog.rotation = Rotation(settings.audit_max_bytes, settings.audit_backups, settings.audit_every)
@@ -68,13 +77,21 @@ def serve(policy_path: Path, settings: ServerSettings) -> None:
     from kgather._guard.guard import Guard
 
     guard = Guard.from_policy(policy_path)
-    # The key is in the guard now; nothing that this process starts or prints is to find it.
-    os.environ.pop("KGATHER_GUARD_KEY", None)
-    asyncio.run(_run(guard, users, settings, tls))
+    asyncio.run(_run(guard, users, settings, tls, policy_path, text))
 
 
-async def _run(guard: "Guard", users: Users, settings: ServerSettings, tls: "_Tls | None") -> None:
-    await _Server(guard, users, settings, tls).run()
+async def _run(
+    guard: "Guard", users: Users, settings: ServerSettings, tls: "_Tls | None", policy_path: Path, text: bytes
+) -> None:
+    await _Server(guard, users, settings, tls, policy_path, text).run()
+
+
+def _text(policy_path: Path) -> bytes:
+    """The policy as it is now; of one that cannot be read, nothing: why is said where it is loaded."""
+    try:
+        return policy_path.read_bytes()
+    except OSError:
+        return b""
 
 
 def private_files(policy: Policy, policy_path: Path, settings: ServerSettings) -> Iterator[Private]:
@@ -85,7 +102,7 @@ def private_files(policy: Policy, policy_path: Path, settings: ServerSettings) -
     yield Private(_beside(policy.database, ".wal"), "the database's write-ahead log")
     yield Private(ledger, "the ledger")
     yield Private(_beside(ledger, ".wal"), "the ledger's write-ahead log")
-    yield Private(_beside(ledger, ".key"), "the key of the guard's noise")
+    yield Private(_beside(ledger, "-journal"), "the ledger's journal")
     yield Private(settings.users, "the file of users")
     if policy.audit_log is not None:
         yield Private(policy.audit_log, "the audit log")
@@ -100,10 +117,11 @@ def private_files(policy: Policy, policy_path: Path, settings: ServerSettings) -
 class _Tls:
     """A certificate and its key, read while the process may still read them."""
 
-    def __init__(self, certificate: Path, key: Path) -> None:
-        lockdown.check_private([Private(key, "the key of the certificate")])
+    def __init__(self, certificate: Path, key: Path, user: str | None) -> None:
+        lockdown.check_private([Private(key, "the key of the certificate")], user)
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_alpn_protocols([_ALPN])
         try:
             self.pem = certificate.read_bytes(), key.read_bytes()
             self.context.load_cert_chain(certificate, key, password="")
@@ -119,27 +137,47 @@ class _Tls:
         """The certificate of the settings, if they have one."""
         if settings.tls_certificate is None or settings.tls_key is None:
             return None
-        return cls(settings.tls_certificate, settings.tls_key)
+        return cls(settings.tls_certificate, settings.tls_key, settings.user)
 
 
 class _Server:
     """The wires, and the signals that reload and end them."""
 
-    def __init__(self, guard: "Guard", users: Users, settings: ServerSettings, tls: _Tls | None) -> None:
+    def __init__(
+        self,
+        guard: "Guard",
+        users: Users,
+        settings: ServerSettings,
+        tls: _Tls | None,
+        policy_path: Path,
+        text: bytes,
+    ) -> None:
         from kgather._server.flight.server import FlightServer
         from kgather._server.postgres import PostgresServer
+        from kgather._server.readiness import Readiness
+        from kgather._server.reloading import Reloading
         from kgather._server.service import Service
 
-        self._users = users
         self._settings = settings
         telemetry = Telemetry()
+        failed = FailedLogins()
         self._service = Service(guard, settings, telemetry)
         self._service.permit(users.names)
-        telemetry.watch_atoms(lambda: self._service.guard.atoms)
+        if guard.policy.mode == "measured":
+            telemetry.watch_budget(lambda: self._service.guard.spending)
+            _log.info("what the budget buys", extra={"told": " ".join(guard.buys)})
+        else:
+            telemetry.watch_atoms(lambda: self._service.guard.atoms)
         context = tls.context if tls is not None else None
-        self._postgres: Postgres = PostgresServer(self._service, users, settings, telemetry, context)
+        self._postgres: Postgres = PostgresServer(self._service, users, settings, telemetry, context, failed)
+        self._reloading = Reloading(
+            policy_path, text, settings, self._service, users, context, self._postgres.renew_certificate
+        )
+        self._ready = Readiness(lambda: self._service.guard, self._service.takes_queries)
+        self._reload_lock = asyncio.Lock()
+        self._reloads: set[asyncio.Task[None]] = set()
         self._flight = (
-            FlightServer(self._service, users, settings, telemetry, tls.pem if tls is not None else None)
+            FlightServer(self._service, users, settings, telemetry, tls.pem if tls is not None else None, failed)
             if settings.flight_port is not None
             else None
         )
@@ -148,7 +186,7 @@ class _Server:
                 settings.metrics_host,
                 settings.metrics_port,
                 telemetry,
-                self._service.takes_queries,
+                self._ready.look,
                 None if is_loopback(settings.metrics_host) else context,
             )
             if settings.metrics_port is not None
@@ -214,16 +252,15 @@ class _Server:
         self._stopping.set()
 
     def _reload(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._reload_all())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def _reload_all(self) -> None:
         reopen_logs()
-        try:
-            lockdown.check_private([Private(self._settings.users, "the file of users")])
-            found = load(self._settings.users, self._service.guard.policy.principals)
-        except InputError as error:
-            _log.error("users are kept as they were", extra={"told": str(error)})
-            return
-        self._users.replaced_by(found)
-        self._service.permit(found.names)
-        _log.info("reloaded", extra={"users": len(found.names)})
+        async with self._reload_lock:
+            # In a thread, because a policy that is read again takes as long as a start.
+            await asyncio.to_thread(self._reloading.run)
 
 
 def _at_addresses(settings: ServerSettings) -> ServerSettings:
@@ -258,20 +295,24 @@ def _paths(policy: Policy, policy_path: Path, settings: ServerSettings) -> tuple
     keep += [file.resolve().parent for file in (policy.audit_log, settings.log_file) if file is not None]
     for folder in keep:
         folder.mkdir(parents=True, exist_ok=True)
-    if settings.tls_certificate is not None:
-        read.append(settings.tls_certificate)
+    # SIGHUP reads a certificate again that took the place of the old one.
+    read += [file.resolve().parent for file in (settings.tls_certificate, settings.tls_key) if file is not None]
     return [*read, *lockdown.code_paths()], keep
 
 
-def _import_all() -> None:
-    """Import and compile what would read or write files later on."""
+def _import_all(mode: Mode) -> None:
+    """Import and compile what would read or write files later on. mode: of the policy, which takes a restart."""
     from kgather._guard import guard
+    from kgather._guard.measured import warm
     from kgather._guard.warm import compile_kernels
-    from kgather._server import postgres, service
+    from kgather._server import postgres, readiness, reloading, service
     from kgather._server.flight import server
 
-    del guard, postgres, service, server
-    compile_kernels()
+    del guard, postgres, readiness, reloading, service, server
+    if mode == "measured":
+        warm.load()
+    else:
+        compile_kernels()
     from numba.core import caching
 
     # What is compiled later on is not kept: the process may not write where code lies.

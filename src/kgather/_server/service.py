@@ -19,12 +19,14 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from kgather._errors import InputError, KgatherError
-from kgather._guard.guard import Guard, Parameters
+from kgather._guard.guard import Answer, Guard, Parameters
+from kgather._guard.measured.measuring import DataChanged
 from kgather._guard.refused import Refused
+from kgather._server.full_disk import is_disk_full
 from kgather._server.settings import ServerSettings
 from kgather._server.telemetry import Telemetry
 
-Kind = Literal["busy", "timeout", "cancelled", "shutting_down", "revoked"]
+Kind = Literal["busy", "timeout", "cancelled", "shutting_down", "revoked", "changed", "disk_full"]
 
 _TOLD: dict[Kind, tuple[str, str]] = {
     "busy": ("53000", "Too many queries are running or waiting. Ask again when some are done."),
@@ -32,6 +34,16 @@ _TOLD: dict[Kind, tuple[str, str]] = {
     "cancelled": ("57014", "The query was cancelled."),
     "shutting_down": ("57P01", "The server is shutting down."),
     "revoked": ("28000", "This user may no longer ask."),
+    "changed": (
+        "55000",
+        "The data were changed since the guard began with them. What was measured before is still answered; for "
+        "anything new, the owner begins the next version of the data.",
+    ),
+    "disk_full": (
+        "53100",
+        "The disk of the server is full: it cannot write down what it would answer, so it does not answer. Ask again "
+        "when its operator has made room.",
+    ),
 }
 
 _log = logging.getLogger("kgather._server")
@@ -103,28 +115,43 @@ class Service:
         *,
         cancel: Cancel | None = None,
         timeout_ms: int | None = None,
-    ) -> pa.Table:
+        client: str | None = None,
+    ) -> Answer:
         """Answer a query. timeout_ms: what the client wants; the server's own timeout holds where it is shorter.
+        client: its address, for the audit log.
 
         Raises Refused, Unavailable or Internal, and nothing else.
         """
-        return await self._awaited(self.start(principal, sql, parameters, cancel=cancel), timeout_ms)
+        return await self._awaited(self.start(principal, sql, parameters, cancel=cancel, client=client), timeout_ms)
 
-    async def describe(self, principal: str, sql: str, parameters: Parameters = ()) -> pa.Schema:
+    async def describe(
+        self, principal: str, sql: str, parameters: Parameters = (), *, labels: bool = False
+    ) -> pa.Schema:
         """Names and types of a result, without data. parameters: values, or what stands for them, as for the guard.
+        labels: with the names that PostgreSQL gives.
 
         Raises as `ask`.
         """
-        return await self._awaited(self._describing(principal, sql, parameters), None)
+        return await self._awaited(self._describing(principal, sql, parameters, labels=labels), None)
 
     def start(
-        self, principal: str, sql: str, parameters: Parameters = (), *, cancel: Cancel | None = None
+        self,
+        principal: str,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        cancel: Cancel | None = None,
+        client: str | None = None,
     ) -> Future[Any]:
-        """Begin a query; the future holds the table, or Refused, Unavailable or Internal.
+        """Begin a query; the future holds the Answer, or Refused, Unavailable or Internal.
 
         Raises Unavailable where there is no room or the server is shutting down.
         """
-        return self._start(principal, lambda: self.guard.query(sql, principal=principal, parameters=parameters), cancel)
+        return self._start(
+            principal,
+            lambda: self.guard.answer(sql, principal=principal, parameters=parameters, client=client),
+            cancel,
+        )
 
     def wait(self, told: Future[Any], *, gone: Callable[[], bool] = lambda: False) -> Any:
         """Wait for what `start` began, in a thread. gone: whether the client has left, asked now and then.
@@ -176,9 +203,12 @@ class Service:
             self._tell(told, Unavailable("shutting_down"))
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _describing(self, principal: str, sql: str, parameters: Parameters) -> Future[Any]:
+    def _describing(self, principal: str, sql: str, parameters: Parameters, *, labels: bool = False) -> Future[Any]:
         return self._start(
-            principal, lambda: self.guard.describe(sql, parameters, principal=principal), None, counted=False
+            principal,
+            lambda: self.guard.describe(sql, parameters, principal=principal, labels=labels),
+            None,
+            counted=False,
         )
 
     async def _awaited(self, told: Future[Any], timeout_ms: int | None) -> Any:
@@ -238,8 +268,13 @@ class Service:
             self._tell(told, work())
         except Refused as refusal:
             self._tell(told, refusal)
+        except DataChanged:
+            _log.warning("the data were changed: kgather ledger next begins their next version")
+            self._tell(told, Unavailable("changed"))
         except BaseException as error:
-            self._tell(told, self._incident(error))
+            incident = self._incident(error)
+            full = is_disk_full(error, lambda: self.guard.policy.ledger.parent)
+            self._tell(told, Unavailable("disk_full") if full else incident)
         finally:
             self._left(principal)
 

@@ -29,6 +29,9 @@ class ServerSettings(BaseModel):
     """The file of password hashes that `kgather user` writes."""
 
     max_connections: int = Field(100, ge=1)
+    """Connections at once that have logged in."""
+    max_unauthenticated: int = Field(100, ge=1)
+    """Connections at once that have not logged in; they take none of those above."""
     connections_per_principal: int = Field(20, ge=1)
     queries_at_once: int = Field(4, ge=1, le=256)
     """Threads that ask the guard."""
@@ -103,13 +106,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-def bytes_of(size: str) -> int:
-    """A size as 1GB or 512MiB in bytes."""
-    number, unit = size.rstrip("KMGTiB ").strip(), size.lstrip("0123456789. ").strip()
-    base = 1024 if "i" in unit else 1000
-    return int(float(number) * base ** (1 + "KMGT".index(unit[0])))
 
 
 def _read(config: Path) -> dict[str, Any]:

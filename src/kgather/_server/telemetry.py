@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -33,6 +33,9 @@ from prometheus_client.registry import Collector
 from kgather._errors import InputError
 from kgather._guard.refused import Refused
 from kgather._version import __version__
+
+if TYPE_CHECKING:
+    from kgather._guard.guard import Spending
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SCRAPES_AT_ONCE = 8
@@ -97,6 +100,10 @@ class Telemetry:
         """Show how many atoms there are, asked for at each scrape."""
         self.registry.register(_Atoms(atoms))
 
+    def watch_budget(self, spending: "Callable[[], Spending | None]") -> None:
+        """Show what was spent of the budget, asked for at each scrape; nothing where it cannot be read."""
+        self.registry.register(_Budget(spending))
+
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
@@ -113,8 +120,39 @@ class _Atoms(Collector):
         return [family]
 
 
+class _Budget(Collector):
+    def __init__(self, spending: "Callable[[], Spending | None]") -> None:
+        self._spending = spending
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        try:
+            found = self._spending()
+        except InputError as error:
+            log.error("the budget cannot be read", extra={"told": str(error)})
+            found = None
+        if found is None:
+            return []
+        rho = "rho of zero-concentrated differential privacy"
+        spent, total = f"What all measurements cost, as {rho}.", f"What they may cost in all, as {rho}."
+        measurements = GaugeMetricFamily("kgather_measurements", "Measurements in the ledger.", found.measurements)
+        if not found.kinds:
+            return [
+                GaugeMetricFamily("kgather_budget_spent_rho", spent, found.spent),
+                GaugeMetricFamily("kgather_budget_total_rho", total, found.total),
+                measurements,
+            ]
+        # People of each kind have a budget of their own: a sum would hide that one of them is spent.
+        of_spent = GaugeMetricFamily("kgather_budget_spent_rho", spent, labels=["people"])
+        of_total = GaugeMetricFamily("kgather_budget_total_rho", total, labels=["people"])
+        for kind, one in found.kinds.items():
+            of_spent.add_metric([kind], one.spent)
+            of_total.add_metric([kind], one.total)
+        return [of_spent, of_total, measurements]
+
+
 class MetricsServer(ThreadingHTTPServer):
-    """/metrics and /healthz over HTTP, or HTTPS where `tls` is given. healthy: whether queries are taken."""
+    """/metrics, /healthz and /readyz over HTTP, or HTTPS where `tls` is given. ready: what works of all that answers
+    need, by its name."""
 
     daemon_threads = True
 
@@ -123,11 +161,11 @@ class MetricsServer(ThreadingHTTPServer):
         host: str,
         port: int,
         telemetry: Telemetry,
-        healthy: Callable[[], bool],
+        ready: Callable[[], Mapping[str, bool]],
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.telemetry = telemetry
-        self.healthy = healthy
+        self.ready = ready
         self._tls = tls
         self._room = threading.BoundedSemaphore(_SCRAPES_AT_ONCE)
         if ":" in host:
@@ -180,10 +218,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/metrics":
             self._answer(200, CONTENT_TYPE_LATEST, self.server.telemetry.text())
         elif self.path == "/healthz":
-            healthy = self.server.healthy()
-            self._answer(200 if healthy else 503, "text/plain", b"ok\n" if healthy else b"shutting down\n")
+            self._answer(200, "text/plain", b"alive\n")
+        elif self.path == "/readyz":
+            found = self.server.ready()
+            told = "".join(f"{name}: {'ok' if works else 'fails'}\n" for name, works in found.items())
+            self._answer(200 if all(found.values()) else 503, "text/plain", told.encode())
         else:
-            self._answer(404, "text/plain", b"There is /metrics and /healthz.\n")
+            self._answer(404, "text/plain", b"There is /metrics, /healthz and /readyz.\n")
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)

@@ -9,7 +9,8 @@ USERS = "What is known of users"
 GATHERING = "Gathering"
 SENSITIVE = "Diversity of what is sensitive"
 RELEASE = "The release"
-SECTIONS = (INPUT, USERS, GATHERING, SENSITIVE, RELEASE)
+OVER_TIME = "Releases over time"
+SECTIONS = (INPUT, USERS, GATHERING, SENSITIVE, RELEASE, OVER_TIME)
 
 
 def setting(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from kgather._errors import InputError
 from kgather._forms import Form, form_named, forms
 from kgather._methods import Method, built_in, method_named, registered
-from kgather._settings.fields import GATHERING, INPUT, RELEASE, SENSITIVE, USERS, setting
+from kgather._settings.fields import GATHERING, INPUT, OVER_TIME, RELEASE, SENSITIVE, USERS, setting
 from kgather._settings.hierarchy import Hierarchy
 from kgather._settings.options import checked_options
 from kgather._settings.rules import contradictions, holds
@@ -19,6 +19,12 @@ from kgather._settings.validation import validated
 from kgather.udfs.preferences.options import SOLVERS, options_of
 
 CELLS_PATTERN = r"^(all|rated|low_rank|(?i:top|best|popular)[ :=]?[1-9][0-9]{0,8})$"
+CHAIN = (
+    "k", "homogenize", "cells", "solver", "solver_options", "rank", "min_raters", "rare_items", "item_noise",
+    "item_epsilon", "item_delta", "outliers", "single_rater", "scale", "items", "repeats", "rating_cap", "rating_log",
+    "diversity_b", "diversity_l",
+)  # fmt: skip
+"""Settings that all releases of a chain have in common: who has two kinds of the same groups learns from both."""
 _GENERALIZATIONS = Literal["auto", "ndgh", "dgh", "none"]
 _ItemId = int | str
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -129,13 +135,36 @@ class PublishSettings(BaseModel):
     )
     personal_columns: list[str] = setting(
         [],
-        "Shown as they are beside the generalized artifacts.",
-        docs="The columns of `user_attributes` that `kgather__generalized` shows as they are.",
+        "Attributes that are shown, as --personal says.",
+        docs="The columns of `user_attributes` by which people may be known and that are shown, as `personal` says.",
         section=USERS,
         shown_default="none",
         option="--personal-columns",
         metavar="A,B,...",
         values="a list of texts, as [age, gender]",
+    )
+    personal: Literal["generalize", "separate", "as_is"] = setting(
+        "generalize",
+        "What is shown of personal columns: generalized with their group, separate (a table of their own), or as_is.",
+        docs="What is shown of `personal_columns`. `generalize`: beside the generalized artifacts, each as the range, "
+        "label or prefix that covers its whole group. `separate`: in `kgather__personal`, a table of its own whose "
+        "classes are made independently; nothing links its rows with groups, and the audit measures the smallest "
+        "intersection of both. `as_is`: as they are, which may single people out, so it needs "
+        "`i_know_this_is_not_anonymous`.",
+        section=USERS,
+        option="--personal",
+        metavar="HOW",
+        own_name=False,
+    )
+    personal_recoding: dict[str, Any] = setting(
+        {},
+        "How personal columns are generalized: a YAML file, as age: {step: 5}.",
+        docs="How each of `personal_columns` is generalized, as `{age: {step: 5}, zip: {kind: prefix}}`: the settings "
+        "of a quasi-identifier, see [tables.md](tables.md#how-quasi-identifiers-are-generalized).",
+        section=USERS,
+        option="--personal-recoding",
+        metavar="FILE",
+        own_name=False,
     )
     level_column: str | None = setting(
         None,
@@ -204,11 +233,11 @@ class PublishSettings(BaseModel):
         option="--metric",
         own_name=False,
     )
-    fill: Literal["median", "prediction"] = setting(
+    fill: Literal["median", "mean", "prediction"] = setting(
         "median",
         "The value that stands for a missing rating.",
         docs="The value that stands for a missing rating in `filled`, `microaggregated` and `noise`: `median` (the "
-        "middle of the scale) or `prediction`.",
+        "middle of the scale), `mean` (of all ratings) or `prediction`.",
         section=GATHERING,
         own_name=False,
     )
@@ -486,10 +515,40 @@ class PublishSettings(BaseModel):
     )
     i_know_this_is_not_anonymous: bool = setting(
         False,
-        "gaussian_noise needs this, because it gives no k-anonymity.",
-        docs="`gaussian_noise` needs true.",
+        "gaussian_noise and --personal as_is need this, because they give no k-anonymity.",
+        docs="`gaussian_noise` and `personal: as_is` need true.",
         section=RELEASE,
         option="--i-know-this-is-not-anonymous",
+    )
+
+    history: bool = setting(
+        False,
+        "This release follows the last one of the same people, and others will follow it.",
+        docs="The map from user to group is kept from one release to the next in `kgather_history`, which is secret. "
+        "Groups stay together or are withdrawn, and newcomers form groups of their own: "
+        "[over-time.md](over-time.md).",
+        section=OVER_TIME,
+        own_name=False,
+    )
+    reserve: Annotated[int, Field(ge=0)] | None = setting(
+        None,
+        "Gather groups of k and so many more, so that they outlast people who leave.",
+        docs="New groups have k members and so many more. A group is withdrawn once fewer than k of its members are "
+        "left.",
+        section=OVER_TIME,
+        shown_default="3 with history, else 0",
+        option="--reserve",
+        metavar="N",
+        own_name=False,
+    )
+    keep_group_ids: bool = setting(
+        False,
+        "Groups that stay keep their ids from release to release.",
+        docs="Groups that stay keep their ids from release to release, as snapshots want it. Pseudonyms are new in "
+        "each release.",
+        section=OVER_TIME,
+        option="--keep-group-ids",
+        own_name=False,
     )
 
     @property
@@ -521,6 +580,11 @@ class PublishSettings(BaseModel):
     def cells_kind(self) -> str:
         """What cells says, without its number."""
         return re.split(r"[^a-z_]", self.cells)[0]
+
+    @property
+    def gathered(self) -> int:
+        """Users in the smallest group when it is formed: k and the reserve."""
+        return self.k + ((3 if self.history else 0) if self.reserve is None else self.reserve)
 
     @property
     def learnt(self) -> str:

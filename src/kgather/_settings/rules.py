@@ -31,6 +31,14 @@ def _or(names: list[str]) -> str:
 def _rules() -> Iterator[Rule]:
     by_level = _or([method.name for method in built_in().values() if method.levels])
     in_blocks = _or([method.name for method in built_in().values() if method.blocks])
+    over_time = _or(
+        [
+            method.name
+            for method in built_in().values()
+            if method.anonymous and not method.levels and "unchanged" not in method.tells
+            if method.gathers_on == "vectors"
+        ]
+    )
     adding = _or([form.name for form in forms().values() if form.adds_cells])
     bound = "; ".join(f"{method.name} and {form}" for method in built_in().values() for form in method.forms or ())
     for kind, why in CELLS.items():
@@ -71,8 +79,19 @@ def _rules() -> Iterator[Rule]:
         "personal_columns and sensitive_columns are columns of the users' attributes: set user_attributes.",
     )
     yield Rule(
-        "personal_columns and generalization == 'none'",
-        "personal_columns are shown by the generalized table only: set generalize to ndgh or dgh.",
+        "personal_columns and generalization == 'none' and personal != 'separate'",
+        "personal_columns are shown beside generalized artifacts: set generalize to ndgh or dgh, or personal to "
+        "separate.",
+    )
+    yield Rule(
+        "personal_columns and personal == 'as_is' and not i_know_this_is_not_anonymous",
+        "personal as_is shows attributes as they are, and rare ones single people out: set personal to generalize or "
+        "separate. Where that is meant, set i_know_this_is_not_anonymous to true (on the command line "
+        "--i-know-this-is-not-anonymous).",
+    )
+    yield Rule(
+        "personal_recoding and not personal_columns",
+        "personal_recoding says how personal_columns are generalized: set personal_columns.",
     )
     yield Rule(
         "solver == 'none' and (of_form.needs_solver or (form == 'pure' and single_rater == 'pad'))",
@@ -131,6 +150,16 @@ def _rules() -> Iterator[Rule]:
     yield Rule(
         "scale is not none and (rating_log or repeats in ('sum', 'count'))",
         "scale is that of the ratings as they are read: leave it out with rating_log and with repeats sum or count.",
+    )
+    yield Rule(
+        "(history or reserve) and (of_method.levels or not of_method.anonymous or 'unchanged' in of_method.tells "
+        "or of_method.gathers_on == 'artifacts')",
+        f"history and reserve go with method {over_time}: the groups of the others hang on more than who is in them.",
+    )
+    yield Rule(
+        "(history or reserve) and (sensitive_l is not none or generalization != 'none' or personal_columns)",
+        "history and reserve do not go with sensitive_l, generalize or personal_columns: groups may fail them as they "
+        "change.",
     )
     yield Rule("diversity_l > 1 and solver == 'none'", "diversity_l needs a solver: added cells hold predictions.")
 

@@ -31,6 +31,8 @@ def cells_to_add(
     """
     asked = read(settings)
     problem = _Coverage.read(cells, groups, shown_items, coded_ratings)
+    if problem is None:
+        return cells.limit(0).project("group_id, item_id").to_arrow_table()
     # Whoever knew the seed could tell which cells are made up.
     added_groups, added_items = item_diversity.added_cells(
         problem.cells,
@@ -60,6 +62,8 @@ def item_coverage(
     """Count the groups that show the set of b items, rated by some user, which the fewest show: (least_groups)."""
     asked = read(settings)
     problem = _Coverage.read(cells, groups, shown_items, coded_ratings)
+    if problem is None:
+        return pa.table({"least_groups": pa.array([], pa.int64())})
     least = item_diversity.least_coverage(
         problem.cells, len(problem.group_ids), problem.ratings, problem.shown, b=asked.diversity_b
     )
@@ -83,8 +87,11 @@ class _Coverage:
         groups: duckdb.DuckDBPyRelation,
         shown_items: duckdb.DuckDBPyRelation,
         coded_ratings: duckdb.DuckDBPyRelation,
-    ) -> "_Coverage":
+    ) -> "_Coverage | None":
+        """None where nobody rated anything, as where dbt is asked for empty relations."""
         [(n_users, n_items)] = coded_ratings.aggregate("max(user_code) + 1, max(item_code) + 1").fetchall()
+        if n_users is None:
+            return None
         items = shown_items.project("item_code, item_id").to_arrow_table().combine_chunks()
         codes = items["item_code"].to_numpy()
         shown = np.zeros(n_items, dtype=bool)

@@ -15,6 +15,25 @@ from kgather.udfs.refining.refine import refine
 _MANY_PASSES, _MANY_USERS = 20, 20_000
 
 
+def gather_beside(users: Users, method: Method, options: Any, kept: NDArray[np.int64], least: int) -> Groups:
+    """Gather those who are in no group yet, in groups of at least `least`, beside the groups that stay as they are.
+
+    kept int64[n]: the group that a user is in, of any number from 0; -1: in none. The groups that stay are numbered
+    first, in the order of their numbers. Raises as `gather` does.
+    """
+    newcomers = np.flatnonzero(kept < 0)
+    stay, groups = np.unique(kept[kept >= 0], return_inverse=True)
+    together = np.empty(users.n, dtype=np.int32)
+    together[kept >= 0] = groups
+    bins = None
+    if len(newcomers):
+        found = gather(users.some(newcomers, least), method, options)
+        together[newcomers] = found.groups + np.int32(len(stay))
+        bins = found.bins if len(newcomers) == users.n else None
+    _check_partition(together, np.full(users.n, users.k, dtype=np.int32))
+    return Groups(together, bins)
+
+
 def gather(users: Users, method: Method, options: Any) -> Groups:
     """Gather users by a method with its options, refine the groups, and keep what is sensitive diverse.
 
@@ -22,24 +41,31 @@ def gather(users: Users, method: Method, options: Any) -> Groups:
     """
     asked = users.asked
     found = method.gather(users, options)
-    groups = found.groups
-    least = _least(users, method)
+    # Who is left out looks at nobody and is looked at by nobody; where nobody is, nothing is copied.
+    left_out = "left_out" in method.tells and bool((found.groups < 0).any())
+    kept = np.flatnonzero(found.groups >= 0) if left_out else slice(None)
+    mine = groups = found.groups[kept]
+    least = _least(users, method)[kept]
     passes = _passes(asked, method, users.n)
     if passes:
         compiling.wait_for_refining()
-        groups = refine(users.vectors, groups, least, passes=passes, threads=users.threads)
+        groups = refine(users.vectors[kept], groups, least, passes=passes, threads=users.threads)
     if asked.sensitive_l is not None:
         groups = merge_until_diverse(
-            users.vectors,
+            users.vectors[kept],
             groups,
-            users.sensitive,
+            users.sensitive[kept],
             kind=asked.sensitive_diversity,
             l=asked.sensitive_l,
             c=asked.sensitive_c,
             names=users.sensitive_names,
         )
     _check_partition(groups, least)
-    unchanged = found.unchanged if groups is found.groups else None
+    unchanged = found.unchanged if groups is mine else None
+    if left_out:
+        of_all = np.full(users.n, -1, dtype=np.int32)
+        of_all[kept] = groups
+        groups = of_all
     return Groups(groups, found.bins, unchanged)
 
 

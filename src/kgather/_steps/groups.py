@@ -14,13 +14,24 @@ from kgather._errors import InputError
 from kgather._methods import Groups, Users
 from kgather._settings.project import read
 from kgather._steps import compiling
-from kgather._steps.gathering import gather
+from kgather._steps.gathering import gather, gather_beside
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import model
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 compiling.tell()
+
+_SCHEMA = pa.schema(
+    {
+        "user_code": pa.int32(),
+        "group_id": pa.int64(),
+        "lineage": pa.int64(),
+        "pseudonym": pa.string(),
+        "bin": pa.int32(),
+        "unchanged": pa.bool_(),
+    }
+)
 
 
 def gather_users(
@@ -32,22 +43,27 @@ def gather_users(
     sensitive_values: duckdb.DuckDBPyRelation,
     items: duckdb.DuckDBPyRelation,
     scale: duckdb.DuckDBPyRelation,
+    stayed: duckdb.DuckDBPyRelation,
     settings: str | Mapping[str, Any],
 ) -> pa.Table:
     """Gather users into groups and name groups and members at random.
 
     `coded_ratings` as for `learn_preferences`, `factors` what it returned, `artifact_ratings` (user_code, position from
     1, rating), `levels` (user_code, level) with a row for each user, `sensitive_values` (user_code, attribute, value),
-    `items` (item_code, item_id), `scale` one row, `settings` the project's vars
+    `items` (item_code, item_id), `scale` one row, `stayed` (user_code, lineage) those whose group of the last release
+    stays, by the id that it was formed with; `settings` the project's vars
     as dbt hands them over (see `kgather._settings.project.read`).
 
     Methods that gather on artifacts gather the users who rated some of them, all others everybody. Returns a table
-    (user_code, group_id, pseudonym, bin, unchanged) in the order of the group ids. Raises InputError where users or
-    options make no sense to the method, PromiseError where a method broke its promise.
+    (user_code, group_id, lineage, pseudonym, bin, unchanged) in the order of the group ids, empty without users;
+    lineage is the id that a group was formed with. Raises InputError where users or options make no sense to the
+    method, PromiseError where a method broke its promise.
     """
     asked = read(settings)
     on_artifacts = asked.of_method.gathers_on == "artifacts"
     level_codes, level = columns(levels.order("user_code"), "user_code", "level")
+    if not len(level_codes):  # only where dbt is asked for empty relations: an input without ratings was refused before
+        return _SCHEMA.empty_table()
     codes, artifacts = _artifact_table(artifact_ratings)
     if not on_artifacts:
         codes = level_codes
@@ -78,7 +94,19 @@ def gather_users(
         threads=asked.threads or os.cpu_count() or 1,
         on_artifacts=on_artifacts,
     )
-    return _named(codes, gather(users, asked.of_method, asked.options))
+    lineages = _lineages(stayed, len(codes))
+    if asked.gathered == asked.k and (lineages < 0).all():
+        return _named(codes, gather(users, asked.of_method, asked.options), lineages, keep=False)
+    found = gather_beside(users, asked.of_method, asked.options, lineages, asked.gathered)
+    return _named(codes, found, lineages, keep=asked.keep_group_ids)
+
+
+def _lineages(stayed: duckdb.DuckDBPyRelation, n: int) -> NDArray[np.int64]:
+    """The lineage of everybody's group, int64[n] by code; -1 where a user is in none yet."""
+    codes, lineages = columns(stayed, "user_code", "lineage")
+    known = np.full(n, -1, dtype=np.int64)
+    known[codes] = lineages
+    return known
 
 
 def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -111,10 +139,20 @@ def _identifying(items: duckdb.DuckDBPyRelation, sensitive_items: Sequence[Any])
     return identifying
 
 
-def _named(codes: NDArray[np.integer], found: Groups) -> pa.Table:
-    """The secret map under random names, in the order of the group ids."""
-    group_ids = random_group_ids(int(found.groups.max()) + 1)[found.groups]
+def _named(codes: NDArray[np.integer], found: Groups, lineages: NDArray[np.int64], *, keep: bool) -> pa.Table:
+    """The secret map under random names, in the order of the group ids, of those who are in a group.
+
+    keep: groups that stay have their old ids.
+    """
+    count = int(found.groups.max()) + 1
+    # Each user of a group that stays knows its lineage; those of a new group know none.
+    known = np.full(count, -1, dtype=np.int64)
+    known[found.groups] = lineages
+    fresh = random_group_ids(count, taken=known)
+    born = np.where(known < 0, fresh, known)[found.groups]
+    group_ids = born if keep else fresh[found.groups]
     order = np.argsort(group_ids, kind="stable")
+    order = order[found.groups[order] >= 0]
 
     def beside(values: NDArray[np.generic] | None, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(order), kind) if values is None else pa.array(values[order], kind)
@@ -123,8 +161,10 @@ def _named(codes: NDArray[np.integer], found: Groups) -> pa.Table:
         {
             "user_code": pa.array(codes[order].astype(np.int32)),
             "group_id": pa.array(group_ids[order]),
+            "lineage": pa.array(born[order]),
             "pseudonym": pa.array(random_pseudonyms(len(order))),
             "bin": beside(found.bins, pa.int32()),
             "unchanged": beside(found.unchanged, pa.bool_()),
-        }
+        },
+        schema=_SCHEMA,
     )

@@ -1,13 +1,14 @@
 """Preferences, as the pipeline learns them."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kgather._errors import InputError, PromiseError
@@ -20,7 +21,7 @@ from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.preferences import item_side, model, private_items
 from kgather.udfs.preferences._accounting import Charge, epsilon_of
 from kgather.udfs.preferences.item_side import ItemSide
-from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.preferences.model import Preferences, Progress, Start
 from kgather.udfs.preferences.private_items import PrivateModel
 from kgather.udfs.ratings.matrix import RatingMatrix
 
@@ -35,24 +36,28 @@ def learn_preferences(
     scale: duckdb.DuckDBPyRelation,
     noise_key: duckdb.DuckDBPyRelation,
     settings: str | Mapping[str, Any],
+    last: Callable[[], duckdb.DuckDBPyRelation] | None = None,
 ) -> pa.Table:
     """Learn levels and factors of users and items, and what a release may show of the items.
 
     `coded_ratings` has user_code and item_code (dense, from 0) and rating, `users` (user_code and rated, a user's
     number of items) and `items` a row for each code, `scale` one row with scale_min and scale_max. `noise_key` has one
     row. `settings` are the project's vars as dbt hands them over (see
-    `kgather._settings.project.read`).
+    `kgather._settings.project.read`). `last` gives what the last release showed of items (item_id, level, factor), from
+    which a release that follows goes on; it raises where there is none.
 
-    Returns a table (side, code, level, factor, charge), empty where the solver is none. The side `item` has what users
-    are compared by, `noise` what was added to it, and `shown` the sum, without the items that are left out. With a
-    private item side, `item` and `shown` are the same, and rows of the side `charge` say what it cost. Raises
-    InputError where the options make no sense.
+    Returns a table (side, code, level, factor, charge), empty where the solver is none or there are no users. The
+    side `item` has what users are compared by, `noise` what was added to it, and `shown` the sum, without the items
+    that are left out. With a private item side, `item` and `shown` are the same, and rows of the side `charge` say
+    what it cost. Raises InputError where the options make no sense.
     """
     asked = read(settings)
     if asked.solver == "none":
         return model.CHARGED_SCHEMA.empty_table()
     low, high = scale.project("scale_min, scale_max").fetchall()[0]
     [rated] = columns(users.order("user_code"), "rated")
+    if not len(rated):  # only where dbt is asked for empty relations: an input without ratings was refused before
+        return model.CHARGED_SCHEMA.empty_table()
     n_items = count(items)
 
     def ratings() -> RatingMatrix:
@@ -61,7 +66,12 @@ def learn_preferences(
     if asked.item_epsilon is not None:
         return _private(ratings(), (low, high), private_seed(noise_key, users), asked)
     learnt, side = learn_apart_as(
-        ratings(), asked, scale=(low, high), threads=_threads(asked), progress=reporter("preferences")
+        ratings(),
+        asked,
+        scale=(low, high),
+        threads=_threads(asked),
+        progress=reporter("preferences"),
+        start=_start(last, items, asked.rank) if last is not None and asked.history else None,
     )
     noise = noise_of(noise_key, users, items, asked)
     level, factors = side.with_noise(noise, asked.item_noise)
@@ -79,6 +89,7 @@ def learn_apart_as(
     scale: tuple[float, float],
     threads: int,
     progress: Progress | None = None,
+    start: Start | None = None,
 ) -> tuple[Preferences, ItemSide]:
     """Learn with the solver and the options that are asked for; see `item_side.learn_apart`.
 
@@ -97,8 +108,32 @@ def learn_apart_as(
         # Ratings that are all the same span no scale.
         scale=scale if scale[0] < scale[1] else None,
         progress=progress,
+        start=start,
         **asked.solver_options,
     )
+
+
+def _start(last: Callable[[], duckdb.DuckDBPyRelation], items: duckdb.DuckDBPyRelation, rank: int) -> Start | None:
+    """The items' vectors of the last release, of those items that it showed; None where there was none.
+
+    They are published, so that nothing of those who have left is in them that everybody could not know.
+    """
+    try:
+        table = last().project("cast(item_id as varchar) as item_id, level, factor").to_arrow_table()
+    except duckdb.CatalogException:
+        return None
+    codes = items.project("cast(item_id as varchar) as item_id, item_code").to_arrow_table()
+    names = codes["item_id"].combine_chunks()
+    places = pc.index_in(table["item_id"], names).to_numpy()
+    level = np.full(len(codes), np.nan, dtype=np.float32)
+    factors = np.zeros((len(codes), rank), dtype=np.float32)
+    lengths = pc.list_value_length(table["factor"]).to_numpy()
+    known = np.isfinite(places) & (lengths == rank)
+    at = codes["item_code"].to_numpy()[places[known].astype(np.int64)]
+    level[at] = table["level"].to_numpy()[known]
+    flat = pc.list_flatten(table["factor"].filter(pa.array(known))).to_numpy()
+    factors[at] = flat.reshape(-1, rank)
+    return level, factors
 
 
 def learn_private_as(

@@ -13,7 +13,8 @@ DIVERSITIES = ("distinct", "entropy", "recursive")
 class Asked:
     """The models to check for, each None where it is not asked for, and the columns they are about.
 
-    Fields are named as the options of the command. Raises InputError where they do not go together.
+    Fields are named as the options of the command; hierarchy, which is no option, is that of a sensitive column for t:
+    lines of a value and its ever wider labels. Raises InputError where they do not go together.
     """
 
     k: int | None = None
@@ -24,6 +25,7 @@ class Asked:
     c: float | None = None
     t: float | None = None
     ordered: bool | None = None
+    hierarchy: tuple[tuple[str, ...], ...] = ()
     alpha: float | None = None
     risk_conditions: int | None = None
     group_column: str | None = None

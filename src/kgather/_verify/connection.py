@@ -13,8 +13,9 @@ MEMORY_LIMIT = "3GB"
 
 # Those first that others call.
 _MACROS = (
-    "kg_quoted", "kg_as_seen", "kg_class_sizes", "kg_frequencies", "kg_l_diversity", "kg_alpha",
-    "kg_t_closeness", "kg_risk_conditions",
+    "kg_quoted", "kg_as_seen", "kg_class_sizes", "kg_classed", "kg_class_frequencies", "kg_class_l", "kg_class_alpha",
+    "kg_class_t", "kg_class_hierarchical_t", "kg_frequencies", "kg_l_diversity", "kg_alpha", "kg_t_closeness",
+    "kg_hierarchical_t_closeness", "kg_column_sets", "kg_risk", "kg_risk_conditions",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from kgather._errors import InputError
 from kgather._methods import registered
 from kgather._release.release import AUDIT, DATABASE, FILES, REPORT, Check, unordered
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection
+from kgather._verify import connection, table
 from kgather._verify.drawn_ids import UNLIKE_GROUP_IDS, UNLIKE_PSEUDONYMS
 from kgather._verify.models import verify_relation
 from kgather._verify.verdicts import at_least
@@ -25,6 +26,7 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
     "user_ratings": ("pseudonym", "item_id"),
     "intervals": ("group_id", "item_id"),
     "generalized": ("group_id",),
+    "personal": (),
     "group_vectors": ("group_id",),
     "item_vectors": ("item_id",),
 }
@@ -35,6 +37,7 @@ _COLUMNS: Mapping[str, tuple[str, ...] | None] = {
     "user_ratings": ("pseudonym", "item_id", "rating"),
     "intervals": ("group_id", "item_id", "low", "high"),
     "generalized": None,
+    "personal": None,
     "group_vectors": ("group_id", "level", "factor"),
     "item_vectors": ("item_id", "level", "factor"),
 }
@@ -50,7 +53,7 @@ def promised_size(folder: Path) -> int:
 
     Raises InputError where the release does not say.
     """
-    parameters = _parameters(folder)
+    parameters = promised_parameters(folder)
     try:
         method = registered().get(str(parameters.get("method")))
         return 1 if method is not None and method.levels else int(parameters["k"])
@@ -64,9 +67,13 @@ def verify_release(folder: Path, k: int) -> tuple[Check, ...]:
 
     Raises InputError where the folder holds no release.
     """
-    files = _files(folder)
     audit = _audit(folder)
-    parameters = _parameters(folder)
+    if table.is_table(audit):
+        return table.verify_table(
+            folder, k, audit, _changed_files(folder, [table.FILE.removesuffix(".parquet")], audit)
+        )
+    files = _files(folder)
+    parameters = promised_parameters(folder)
     with connection.bounded() as con:
         try:
             for name in files:
@@ -116,7 +123,8 @@ def _audit(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _parameters(folder: Path) -> dict[str, Any]:
+def promised_parameters(folder: Path) -> dict[str, Any]:
+    """What a release says it was made with; nothing where it does not say."""
     parameters = _audit(folder).get("parameters")
     return parameters if isinstance(parameters, dict) else {}
 
@@ -143,7 +151,7 @@ def _refuse_missing(folder: Path, columns: Mapping[str, tuple[list[str], list[st
 def _strays(files: Sequence[str]) -> str:
     """Counts rows of members and of what groups show that belong to no group, or to no member."""
     keys = {"members": "group_id", "user_ratings": "pseudonym"}
-    of_groups = [name for name in files if name not in ("groups", "item_vectors")]
+    of_groups = [name for name in files if name not in ("groups", "item_vectors", "personal")]
     return "select " + " + ".join(
         f"(select count(*) from {name} anti join {'members' if name == 'user_ratings' else 'groups'} "
         f"using ({keys.get(name, 'group_id')}))"
@@ -155,9 +163,16 @@ def _checks_of_form(
     con: duckdb.DuckDBPyConnection, files: Sequence[str], k: int, parameters: dict[str, Any]
 ) -> Iterator[Check]:
     if "generalized" in files:
-        personal = parameters.get("personal_columns", [])
-        columns = [name for name in con.sql("from generalized").columns if name not in ("group_id", *personal)]
+        # Of people is shown what the artifacts and the personal attributes say together.
+        columns = [name for name in con.sql("from generalized").columns if name != "group_id"]
         yield verify_relation(con, "generalized", columns, k)
+    if "personal" in files:
+        smallest = verify_relation(con, "personal", con.sql("from personal").columns, k)
+        yield replace(smallest, check="k-anonymity: users in the smallest class of the personal attributes")
+        yield _none(con, "users without personal attributes, or the other way round", _UNLIKE_MEMBERS)
+        asked = {str(name) for name in parameters.get("personal_columns", [])}
+        foreign = [name for name in con.sql("from personal").columns if name not in asked]
+        yield _named("columns of personal.parquet that the audit does not name", foreign)
     if "user_ratings" in files and "intervals" in files:
         epsilon = float(parameters.get("epsilon", 0))
         yield _none(con, f"groups and items whose members are farther apart than {epsilon:g}", _too_far(epsilon))
@@ -201,7 +216,8 @@ def _out_of_order(con: duckdb.DuckDBPyConnection, files: Sequence[str]) -> Check
     found, places = 0, []
     for name in filter(_ORDERS.__contains__, files):
         for place, relation in ((f"{name}.parquet", name), (f"kgather__{name}", f"release.kgather__{name}")):
-            [(rows,)] = con.sql(unordered(relation, _ORDERS[name])).fetchall()
+            order = _ORDERS[name] or [identifier(column) for column in con.sql(f"from {relation}").columns]
+            [(rows,)] = con.sql(unordered(relation, order)).fetchall()
             found += rows
             places += [place] if rows else []
     told = f": {', '.join(places)}" if places else ""
@@ -271,6 +287,7 @@ from groups
 left join (select group_id, count(*) as members from members group by group_id) as counted using (group_id)
 where group_size is distinct from members
 """
+_UNLIKE_MEMBERS = "select abs((select count(*) from personal) - (select count(*) from members))"
 _REPEATED_PSEUDONYMS = "select count(pseudonym) - count(distinct pseudonym) from members"
 _APART = """
 select

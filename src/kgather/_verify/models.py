@@ -17,12 +17,18 @@ _GIVEN = "kgather_verified"
 
 
 def verify_models(
-    con: duckdb.DuckDBPyConnection, relation: str, asked: Asked, pairs: str | None = None, members: str | None = None
+    con: duckdb.DuckDBPyConnection,
+    relation: str,
+    asked: Asked,
+    pairs: str | None = None,
+    members: str | None = None,
+    users_ratings: ratings.UsersRatings | None = None,
 ) -> tuple[Check, ...]:
     """Check a relation for all that is asked, one check for each model and sensitive column.
 
     `relation` is what may stand after FROM; `pairs` is the same with ids and ratings read as such, where they are not
-    in `relation`, which has them as they stand. `members` is the same with only the ids of users read as such. Null is
+    in `relation`, which has them as they stand. `members` is the same with only the ids of users read as such.
+    `users_ratings` are those of which (b, l)-diversity takes the sets of items. Null is
     a value like any other; an empty relation passes. Macros and a temporary view are created on the connection, whose
     current database must be open for writing.
     Raises InputError where a column does not exist or cannot be what it is asked to be.
@@ -41,7 +47,7 @@ def verify_models(
         *_sensitive(con, quasi, sensitive, asked),
     ]
     if asked.long:
-        checks += ratings.checks(con, pairs or _GIVEN, existing.found, asked)
+        checks += ratings.checks(con, pairs or _GIVEN, existing.found, asked, users_ratings)
     return tuple(checks)
 
 
@@ -117,7 +123,12 @@ def _sensitive(
             if asked.kind != "entropy":
                 least, measured = int(least), None if measured is None else int(measured)
             yield at_least(name, least, measured)
-        if asked.t is not None:
+        if asked.t is not None and asked.hierarchy:
+            hierarchy = "[" + ", ".join(map(_list, asked.hierarchy)) + "]"
+            arguments = f"'{_GIVEN}', {_list(quasi)}, {literal(column)}, {hierarchy}"
+            measured = _one(con, f"max(t) from kg_hierarchical_t_closeness({arguments})")
+            yield at_most(f"hierarchical t-closeness of {column}: t of the class farthest from all", asked.t, measured)
+        elif asked.t is not None:
             ordered = "null" if asked.ordered is None else str(asked.ordered).lower()
             measured = _one(con, f"max(t) from kg_t_closeness({of_column}, {ordered})")
             yield at_most(f"t-closeness of {column}: t of the class farthest from all rows", asked.t, measured)

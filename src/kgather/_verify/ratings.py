@@ -7,22 +7,29 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from kgather._errors import InputError, quoted
+from kgather._loaders import LoadOptions
 from kgather._release.release import Check
 from kgather._sql_text import identifier, literal
 from kgather._verify.asked import Asked
+from kgather._verify.users_ratings import of_cells
 from kgather._verify.verdicts import at_least
 
 if TYPE_CHECKING:
     from kgather.udfs.ratings.matrix import RatingMatrix
 
 Found = Callable[[str | None, str], str | None]
+UsersRatings = tuple[str, LoadOptions]  # where they are, and how they are read
 
 # Ids as numbers from 0, in a table, so that the file is read once.
 _CODED = "kgather_verified_pairs"
 
 
-def checks(con: duckdb.DuckDBPyConnection, relation: str, found: Found, asked: Asked) -> Iterator[Check]:
+def checks(
+    con: duckdb.DuckDBPyConnection, relation: str, found: Found, asked: Asked, users_ratings: UsersRatings | None = None
+) -> Iterator[Check]:
     """Check km-anonymity, (k, epsilon)- and (k, epsilon, l)-anonymity and (b, l)-diversity, as asked.
+
+    users_ratings: those of which (b, l)-diversity takes the sets of items; the relation's own where not given.
 
     `found` gives the column of an option, or the one with the usual name. Rows whose rating is null are no ratings;
     without a rating column every row is one. Raises InputError for missing columns, null ids, and ratings that are no
@@ -49,7 +56,11 @@ def checks(con: duckdb.DuckDBPyConnection, relation: str, found: Found, asked: A
     if asked.k is not None and asked.epsilon is not None:
         yield from _of_distances(con, asked.k, asked.epsilon, asked)
     if asked.b is not None and asked.l is not None:
-        yield _of_groups(con, asked.b, int(asked.l))
+        if users_ratings is None:
+            yield _of_groups(con, asked.b, int(asked.l))
+        else:
+            cells = con.sql(f"select distinct group_code, item from {_CODED}").to_arrow_table()
+            yield of_cells(cells, *users_ratings, asked.b, int(asked.l))
 
 
 def _code(con: duckdb.DuckDBPyConnection, relation: str, named: dict[str, str | None]) -> None:

@@ -14,8 +14,9 @@ from kgather._loaders.as_written import Read
 from kgather._release.release import Check
 from kgather._verify.asked import Asked
 from kgather._verify.connection import bounded
-from kgather._verify.folder import is_release, promised_size, verify_release
+from kgather._verify.folder import is_release, promised_parameters, promised_size, verify_release
 from kgather._verify.models import verify_models
+from kgather._verify.users_ratings import of_release
 from kgather._verify.verdicts import at_most
 from kgather.udfs._shared.options import real
 
@@ -40,14 +41,18 @@ def verify_named(
     options: LoadOptions | None = None,
     types: bool = False,
     max_rejected_share: float | None = None,
+    users_ratings: str | None = None,
 ) -> Verified:
     """Check a release folder, a text or Parquet file, or FILE.duckdb:TABLE.
 
     given: the other fields of `Asked`, by name; a release is checked as a whole and takes none. options: how to read a
     text file. types: compare numbers, dates and truth values of a text file, not their texts. max_rejected_share: the
-    share of rows that may be set aside because they cannot be read; none where not given.
+    share of rows that may be set aside because they cannot be read; none where not given. users_ratings: the file of
+    users' ratings of which (b, l)-diversity takes the sets of items; `options` say how it is read, too.
     Raises InputError where the target cannot be read, or is not checked for what was asked.
     """
+    if users_ratings is not None and is_release(Path(target)):
+        return Verified(_of_release_and_ratings(Path(target), k, given, users_ratings, options or LoadOptions()))
     if is_release(Path(target)):
         said = {**given, "types": types or None, "max_rejected_share": max_rejected_share}
         said |= options.model_dump(exclude_unset=True) if options else {}
@@ -56,6 +61,9 @@ def verify_named(
         msg = f"{target} is a folder, but no release. To check a file in it, name the file."
         raise InputError(msg)
     asked = Asked(k=k, **given)
+    if users_ratings is not None and asked.b is None:
+        msg = "--ratings goes with --b and --l: it says which sets of items users rated."
+        raise InputError(msg)
     limit = real("--max-rejected-share", 0.0 if max_rejected_share is None else max_rejected_share, 0, 1)
     with (
         bounded() as con,
@@ -70,7 +78,8 @@ def verify_named(
         user, rating, group = (said or usual for usual, said in roles.items())
         pairs = it.view(con, f"{_ROWS}_pairs", [rating], ids=[user, group])
         members = it.view(con, f"{_ROWS}_members", typed, ids=[user])
-        checks = verify_models(con, relation, asked, pairs, members)
+        beside = None if users_ratings is None else (users_ratings, options or LoadOptions())
+        checks = verify_models(con, relation, asked, pairs, members, beside)
         read = it.read
         if asked.long and (unread := it.unread(con, rating)):
             aside = read.set_aside + unread
@@ -94,6 +103,21 @@ def verify_rows(rows: Any, asked: Asked) -> tuple[Check, ...]:
         con.execute(f"create temp table {_ROWS} as from {_ROWS}_stream")
         con.unregister(f"{_ROWS}_stream")
         return verify_models(con, _ROWS, asked)
+
+
+def _of_release_and_ratings(
+    folder: Path, k: int | None, given: Mapping[str, Any], users_ratings: str, options: LoadOptions
+) -> tuple[Check, ...]:
+    """A release as a whole, and its (b, l)-diversity for the sets of items that users rated."""
+    b, least = given.get("b"), given.get("l")
+    if (b is None) != (least is None):
+        msg = "--b and --l go together: give both, or neither to check what the release promised."
+        raise InputError(msg)
+    if b is not None:
+        Asked(b=b, l=least)  # refuses what they cannot be
+    checks = _of_release(folder, k, {**given, "b": None, "l": None})
+    wanted = None if least is None else int(least)
+    return (*checks, of_release(folder, promised_parameters(folder), users_ratings, options, b, wanted))
 
 
 def _of_release(folder: Path, k: int | None, given: Mapping[str, Any]) -> tuple[Check, ...]:

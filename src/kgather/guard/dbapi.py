@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self
 import pyarrow as pa
 
 from kgather._errors import InputError
-from kgather._guard.guard import Guard, Parameters
+from kgather._guard.guard import Answer, Guard, Parameters
 from kgather._guard.refused import Refused, Rule
 
 apilevel = "2.0"
@@ -25,7 +25,7 @@ paramstyle = "qmark"
 
 
 class Warning(Exception):  # noqa: N818 - the name that PEP 249 gives
-    """Never raised."""
+    """How an answer came about, in `messages` of its cursor. Never raised."""
 
 
 class Error(Exception):
@@ -64,6 +64,10 @@ class ProgrammingError(DatabaseError):
 
 class NotSupportedError(DatabaseError):
     """A method that does not go with reading."""
+
+
+class BudgetSpent(OperationalError):  # noqa: N818 - a refusal is an answer, too
+    """The budget of the ledger does not pay for what would have to be measured."""
 
 
 class TooFew(DatabaseError):  # noqa: N818 - a refusal is an answer, too
@@ -160,13 +164,12 @@ class Connection:
             raise InterfaceError(msg)
         return self._guard
 
-    def _ask(self, sql: str, parameters: Parameters) -> pa.Table:
+    def _ask(self, sql: str, parameters: Parameters) -> Answer:
         guard = self._open()
         try:
-            return guard.query(sql, principal=self._principal, parameters=parameters)
+            return guard.answer(sql, principal=self._principal, parameters=parameters)
         except Refused as refusal:
-            kind: type[DatabaseError] = TooFew if refusal.rule is Rule.TOO_FEW else OperationalError
-            told = (ProgrammingError if refusal.static else kind)(refusal.reason)
+            told = _error_of(refusal)(refusal.reason)
             told.code = refusal.code
             raise told from None
         except InputError as error:
@@ -174,11 +177,13 @@ class Connection:
 
 
 class Cursor:
-    """A statement and its rows. arraysize: how many rows fetchmany gives."""
+    """A statement and its rows. arraysize: how many rows fetchmany gives. messages: how the answer came about, as pairs
+    of Warning and an instance of it."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.arraysize = 1
+        self.messages: list[tuple[type[Warning], Warning]] = []
         self._closed = False
         self._table: pa.Table | None = None
         self._rows: Iterator[tuple[Any, ...]] = iter(())
@@ -198,14 +203,18 @@ class Cursor:
     def execute(self, sql: str, parameters: Parameters = ()) -> Self:
         """Ask a query. parameters: a sequence for ?, a mapping for $name.
 
-        Raises ProgrammingError if its text is refused, TooFew, or OperationalError.
+        Raises ProgrammingError if its text is refused, TooFew, or OperationalError (BudgetSpent where the budget does
+        not pay for it).
         """
         self._open()
         self._table, self._rows = None, iter(())
+        self.messages.clear()
         if isinstance(parameters, str) or not isinstance(parameters, Sequence | Mapping):
             msg = "Parameters are a sequence of values, or a mapping of names to values."
             raise ProgrammingError(msg)
-        self._table = self.connection._ask(sql, parameters)
+        answer = self.connection._ask(sql, parameters)
+        self._table = answer.table
+        self.messages += [(Warning, Warning(note)) for note in answer.notes]
         self._rows = _rows(self._table)
         return self
 
@@ -271,6 +280,14 @@ class Cursor:
             msg = "There is no result to fetch. Execute a query first."
             raise ProgrammingError(msg)
         return self._table
+
+
+def _error_of(refusal: Refused) -> type[DatabaseError]:
+    if refusal.rule is Rule.BUDGET:
+        return BudgetSpent
+    if refusal.static:
+        return ProgrammingError
+    return TooFew if refusal.rule is Rule.TOO_FEW else OperationalError
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:

@@ -6,6 +6,7 @@ Nothing here looks at a value or a row in Python: lists come and go as Arrow arr
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import duckdb
@@ -31,8 +32,12 @@ _FAILING_SETS = pa.struct({"set_size": pa.int32(), "least_support": pa.int64(), 
 
 @dataclass(frozen=True)
 class ArrowFunction:
-    """A scalar function of DuckDB: its name, its types in SQL and the Python that computes it on Arrow columns."""
+    """A scalar function of DuckDB: its name, its types in SQL and the Python that computes it on Arrow columns.
 
+    `macro` is what people call, which calls the function.
+    """
+
+    macro: str
     name: str
     parameters: tuple[str, ...]
     returns: str
@@ -319,40 +324,67 @@ def _check_present(function: str, row: str, rows: pa.StructArray, fields: tuple[
 _RATINGS = "STRUCT(user_id VARCHAR, item_id VARCHAR, rating DOUBLE)[]"
 FUNCTIONS = (
     ArrowFunction(
+        "kg_gather",
         "kg_gather_vectors",
         ("STRUCT(user_id VARCHAR, preference FLOAT[])[]", "INTEGER", "VARCHAR", "BOOLEAN", "INTEGER", "BIGINT"),
         "INTEGER[]",
         gather_vectors,
     ),
     ArrowFunction(
+        "kg_preferences",
         "kg_preference_vectors",
         (_RATINGS, "INTEGER", "VARCHAR", "VARCHAR", "BIGINT"),
         "FLOAT[][]",
         preference_vectors,
     ),
     ArrowFunction(
+        "kg_epsilon_neighbours",
         "kg_epsilon_neighbour_counts",
         (_RATINGS, "DOUBLE", "INTEGER", "DOUBLE", "VARCHAR[]"),
         "STRUCT(neighbours INTEGER, users BIGINT)[]",
         epsilon_neighbours,
     ),
     ArrowFunction(
-        "kg_epsilon_least_deviation", (_RATINGS, "VARCHAR[]", "DOUBLE", "DOUBLE"), "DOUBLE", epsilon_deviation
+        "kg_epsilon_deviation",
+        "kg_epsilon_least_deviation",
+        (_RATINGS, "VARCHAR[]", "DOUBLE", "DOUBLE"),
+        "DOUBLE",
+        epsilon_deviation,
     ),
-    ArrowFunction("kg_item_set_least_support", (_RATINGS, "INTEGER", "BIGINT"), "BIGINT", item_set_support),
     ArrowFunction(
+        "kg_item_set_support", "kg_item_set_least_support", (_RATINGS, "INTEGER", "BIGINT"), "BIGINT", item_set_support
+    ),
+    ArrowFunction(
+        "kg_item_set_violations",
         "kg_item_set_failures",
         (_RATINGS, "INTEGER", "INTEGER", "BIGINT"),
         "STRUCT(set_size INTEGER, least_support BIGINT, failing_sets BIGINT)[]",
         item_set_violations,
     ),
     ArrowFunction(
+        "kg_item_coverage",
         "kg_item_least_coverage",
         ("STRUCT(group_id VARCHAR, item_id VARCHAR)[]", "INTEGER", _RATINGS, "BIGINT"),
         "BIGINT",
         item_coverage,
     ),
 )
+
+
+def _naming(function: ArrowFunction) -> Callable[..., Any]:
+    """What computes the function, with the macro's name before what it refuses."""
+
+    @wraps(function.compute)  # the engine counts its parameters
+    def compute(*columns: Any) -> Any:
+        try:
+            return function.compute(*columns)
+        except InputError as error:
+            if str(error).startswith(function.macro):
+                raise
+            msg = f"{function.macro}: {error}"
+            raise InputError(msg) from error
+
+    return compute
 
 
 def register(con: duckdb.DuckDBPyConnection) -> None:
@@ -362,7 +394,7 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         if function.name not in known:
             con.create_function(
                 function.name,
-                function.compute,
+                _naming(function),
                 list(function.parameters),
                 function.returns,
                 type=PythonUDFType.ARROW,

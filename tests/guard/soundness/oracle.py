@@ -46,27 +46,6 @@ def decoded(sums: Sequence[float | None], count: int) -> np.ndarray:
     return weights
 
 
-def decoded_alike(sums: Sequence[float | None], count: int, told: int) -> np.ndarray | None:
-    """The same where all cells may weigh as much as they please, but each as much as the other: rows of which each
-    person has one add up to the number of the people. told: that number, as a count beside the sums has it. None where
-    the sums could be of more than one choice of cells.
-
-    Raises ValueError where the sums are none of cells that weigh the same.
-    """
-    found = []
-    for rows in range(1, count + 1) if told else ():
-        try:
-            cells = decoded([None if each is None else each * rows / told for each in sums], count)
-        except ValueError:
-            continue
-        if cells.sum() == rows:
-            found.append(cells * (told / rows))
-    if not found:
-        msg = f"{list(sums)!r} are no sums of {told} cells that weigh the same"
-        raise ValueError(msg)
-    return found[0] if len(found) == 1 else None
-
-
 @dataclass
 class Oracle:
     """What was told of each column. users: of each column, the user of each cell."""

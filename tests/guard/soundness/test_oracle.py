@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import BITS, Oracle, decoded, decoded_alike, powers
+from oracle import BITS, Oracle, decoded, powers
 
 K = 5
 Table = dict[int, tuple[int, int]]
@@ -82,6 +82,12 @@ def test_groups_by_hand() -> None:
         made.check(untold_too=False)
 
 
+def test_what_was_not_told_says_nothing() -> None:
+    made = oracle(4)
+    made.hear("value", None)
+    assert made.told == {}
+
+
 def test_a_join_that_repeats_a_value_is_condemned() -> None:
     made = Oracle(5, {"value": range(5)})
     made.hear("value", [1, 1, 1, 1, 1])
@@ -140,6 +146,28 @@ def test_regrouping_changed_data_is_condemned(change: str) -> None:
     assert [7] in made.singled_out("value") or made.singled_out("value", untold_too=False)
 
 
+def test_one_fact_reached_through_rows_and_through_people_is_condemned() -> None:
+    """Rows of a long table and people of a wide one show the same ratings of film 1, each cut into parts of k people by
+    itself; where the two cut differently, one person's rating is what is left."""
+    n = 12
+    made = oracle(n)
+    # The long table's atoms of the rows of film 1: the first seven people's, and the others'.
+    rows = [list(range(7)), list(range(7, n))]
+    # The wide table's atoms of people, as another condition cut them: the first six, and the others.
+    people = [list(range(6)), list(range(6, n))]
+    for atoms in (rows, people):
+        assert min(map(len, atoms)) >= K
+        alone = oracle(n)
+        for atom in atoms:
+            for ear in (made, alone):
+                ear.hear("value", [float(user in atom) for user in range(n)])
+        # Each by itself keeps the guarantee.
+        alone.check()
+    assert made.singled_out("value") == [[6]]
+    with pytest.raises(AssertionError, match="told apart"):
+        made.check()
+
+
 @given(st.lists(st.lists(st.booleans(), min_size=8, max_size=8), max_size=20))
 def test_sums_of_whole_groups_pass(answers: list[list[bool]]) -> None:
     made = oracle(40)
@@ -147,19 +175,3 @@ def test_sums_of_whole_groups_pass(answers: list[list[bool]]) -> None:
         weights: Any = np.repeat(np.array(chosen, dtype=float), 5)
         made.hear("value", weights)
     made.check()
-
-
-def test_cells_that_weigh_alike_are_told_from_their_sums() -> None:
-    n = BITS + 3
-    chosen = np.zeros(n)
-    chosen[[0, 3, 7, BITS - 1, BITS + 1]] = 1
-    sums = [float(values @ chosen) * 6 / 5 for values in powers(n)]
-    assert decoded_alike(sums, n, 6) == pytest.approx(chosen * 6 / 5)
-    assert decoded_alike([each * 5 / 6 for each in sums], n, 5) == pytest.approx(chosen)
-    with pytest.raises(ValueError, match="weigh the same"):
-        decoded_alike([1.3] * 2, n, 6)
-    # 69, 92 and 115 have 3, 4 and 5 bits: it could be a third of 69, a quarter of 92 or a fifth of 115.
-    assert decoded_alike([23.0], n, 1) is None
-    made = oracle(4)
-    made.hear("value", None)
-    assert made.told == {}

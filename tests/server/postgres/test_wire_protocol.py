@@ -1,5 +1,6 @@
 """The protocol, message by message: what a client may do in which order, and what it is told."""
 
+import re
 import socket
 import struct
 import threading
@@ -26,7 +27,13 @@ from raw_client import (
     rows,
 )
 from waiting import until
-from wire_files import ONE, OTHER, OTHER_PASSWORD, PASSWORD, USER, Running
+from wire_files import ONE, OTHER, OTHER_PASSWORD, PASSWORD, USER, Running, spent
+
+from kgather._guard.measured.engine import MeasuredEngine
+from kgather._guard.refused import TOO_FEW_MESSAGE
+from kgather._server.service import Service
+from kgather._server.settings import ServerSettings
+from kgather._server.telemetry import Telemetry
 
 COUNT = "select count(*) as n from people"
 CITIES = "select city, inhabitants from cities order by inhabitants"
@@ -34,7 +41,7 @@ TOO_FEW = {
     "S": "ERROR",
     "V": "ERROR",
     "C": "KG001",
-    "M": "The answer would cover too few people, or none. Ask about more of them.",
+    "M": TOO_FEW_MESSAGE,
 }
 
 
@@ -64,27 +71,61 @@ def test_an_empty_query(client: RawClient, text: str) -> None:
     assert kinds(client.query(text)) == "IZ"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{COUNT}; {COUNT}",
-        f"begin; {COUNT}",
-        f"{COUNT}; begin",
-        f"set timezone = 'UTC'; {COUNT}",
-        f"reset all; {COUNT}",
-    ],
-)
-def test_two_statements_are_refused_and_none_is_run(client: RawClient, text: str) -> None:
-    found = client.query(text)
-    assert kinds(found) == "EZ"
-    assert found[-1] == (b"Z", b"I")
-    assert errors(found)[0]["M"].startswith("These are several statements")
-
-
 def test_a_refusal_by_the_text_has_code_and_position(client: RawClient) -> None:
     (error,) = errors(client.query("select avg(salary)\nfrom people where zip = 'Z7'"))
-    assert set(error) == set("SVCMP")
+    assert set(error) == set("SVCMPH")
     assert (error["C"], error["P"]) == ("42501", str(len("select avg(salary)\nfrom people where ") + 1))
+
+
+def test_a_budget_that_is_spent_has_a_code(servers: Callable[..., Running]) -> None:
+    with RawClient(servers(Service(spent(), ServerSettings(), Telemetry()))) as client:
+        (error,) = errors(client.query("select film_b, count(*) from people group by film_b"))
+        assert kinds(client.query(COUNT)) == "NNTDCZ", "what was measured is answered, with a warning"
+    assert (error["S"], error["C"]) == ("ERROR", "KG002")
+    assert error["M"].startswith("The budget of the ledger is spent")
+
+
+# How answers came about
+
+
+NOTE = "The numbers are measured; the largest standard error is "
+
+
+def test_a_protected_answer_says_how_it_came_about(client: RawClient) -> None:
+    found = client.query(COUNT)
+    assert kinds(found) == "NTDCZ"
+    said = error_of(found[0][1])
+    assert {name: said[name] for name in "SVC"} == {"S": "NOTICE", "V": "NOTICE", "C": "00000"}
+    assert set(said) == set("SVCM")
+    assert re.fullmatch(NOTE + r"[0-9.e-]+% of its number\.", said["M"])
+    both = client.query("select city, count(*) from people group by 1 union all select 'all', count(*) from people")
+    notices = [error_of(content)["M"] for kind, content in both if kind == b"N"]
+    assert [notice[:14] for notice in notices] == ["Block 1 of 2: ", "Block 2 of 2: "]
+
+
+@pytest.mark.parametrize("text", [CITIES, "select 1", "show timezone", "select count(*) from cities"])
+def test_what_nobody_is_in_says_nothing(client: RawClient, text: str) -> None:
+    assert "N" not in kinds(client.query(text))
+
+
+def test_a_portal_says_it_once(client: RawClient) -> None:
+    text = "select city, count(*) from people group by city"
+    assert kinds(client.ask(*asked(text))) == "12TNDDDCZ"
+    client.query("begin")
+    client.ask(Parse(query=text), Bind(portal="p"), Sync())
+    portions = [kinds(client.ask(Execute(portal="p", max_rows=2), Sync())) for _ in range(2)]
+    assert portions == ["NDDsZ", "DCZ"]
+
+
+@pytest.mark.parametrize(("level", "said"), [("warning", ""), ("error", ""), ("notice", "N"), ("debug1", "N")])
+def test_notices_are_switched_off(client: RawClient, level: str, said: str) -> None:
+    client.query(f"set client_min_messages = {level}")
+    assert kinds(client.query(COUNT)) == f"{said}TDCZ"
+    client.query("reset client_min_messages")
+    assert kinds(client.query(COUNT)) == "NTDCZ"
+
+
+# More of simple queries
 
 
 def test_a_refusal_by_the_data_is_always_the_same(client: RawClient) -> None:
@@ -103,7 +144,7 @@ def test_the_tag_counts_what_is_shown(client: RawClient) -> None:
 def test_errors_of_the_engine_do_not_get_out(client: RawClient) -> None:
     for text in ("select cast('x' as integer)", "select cast(city as integer) from cities", "select 1/0, 'x' + 1"):
         for error in errors(client.query(text)):
-            assert set(error) <= set("SVCMP")
+            assert set(error) <= set("SVCMPH")
             assert "Error" not in error["M"]
             assert "Conversion" not in error["M"]
 
@@ -111,14 +152,9 @@ def test_errors_of_the_engine_do_not_get_out(client: RawClient) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "copy people to stdout",
-        "COPY (select count(*) from people) TO STDOUT (FORMAT binary)",
-        "/* x */ copy people from stdin",
         "copy people to '/tmp/x'",
         "prepare x as select 1",
         "execute x",
-        "declare c cursor for select 1",
-        "fetch all from c",
         "listen x",
     ],
 )
@@ -173,7 +209,8 @@ def test_the_check_runs_with_the_values_of_each_bind(client: RawClient) -> None:
 
 
 def test_describe_before_bind_says_types_and_touches_no_data(client: RawClient, running: Running) -> None:
-    before = running.service.guard.atoms
+    before = running.service.guard.spending
+    assert before is not None
     found = client.ask(
         Parse(
             query="select city, count(*) as n, avg(salary) as m from people where score > $1 and film_b = $2 group by 1"
@@ -184,7 +221,7 @@ def test_describe_before_bind_says_types_and_touches_no_data(client: RawClient, 
     assert kinds(found) == "1tTZ"
     assert columns(found) == [("city", 25, 0), ("n", 20, 0), ("m", 701, 0)]
     assert found[1][1] == struct.pack("!hII", 2, 701, 20)
-    assert running.service.guard.atoms == before
+    assert running.service.guard.spending == before
 
 
 def test_describe_says_the_same_for_questions_about_few(client: RawClient) -> None:
@@ -214,6 +251,33 @@ def test_rows_in_portions(client: RawClient) -> None:
     assert kinds(client.ask(Execute(portal="p"), Sync())) == "CZ"
     client.query("commit")
     assert errors(client.ask(Execute(portal="p"), Sync()))[0]["C"] == "34000"
+
+
+def test_fetch_of_a_portal_that_was_only_bound(client: RawClient) -> None:
+    client.query("begin")
+    client.ask(Parse(query=CITIES), Bind(portal="p"), Sync())
+    described = client.ask(Parse(query="fetch 1 from p"), Describe(kind="S"), Sync())
+    assert kinds(described) == "1tTZ"
+    moved = client.query("move 1 from p")
+    assert moved[0] == (b"C", b"MOVE 1\0")
+    assert kinds(client.query("fetch 1 from p")) == "TDCZ"
+    last = client.ask(Execute(portal="p"), Sync())
+    assert (kinds(last), last[1]) == ("DCZ", (b"C", b"SELECT 1\0"))
+    client.query("commit")
+
+
+def test_a_parameter_that_names_a_relation_is_described_as_one(client: RawClient) -> None:
+    text = "select 1 from pg_class where oid = $1::regclass and reltype <> $2::regtype"
+    found = client.ask(Parse(query=text), Describe(kind="S"), Sync())
+    assert next(body for kind, body in found if kind == b"t") == struct.pack("!hII", 2, 2205, 2206)
+
+
+def test_fetch_of_a_portal_of_fetch(client: RawClient) -> None:
+    """There is nothing to ask: a FETCH is no question, not even of itself."""
+    client.query("begin")
+    client.ask(Parse(query="fetch 1 from p"), Bind(portal="p"), Sync())
+    assert errors(client.ask(Execute(portal="p"), Sync()))[0]["C"] == "55000"
+    client.query("rollback")
 
 
 def test_portions_are_of_the_protected_result(client: RawClient) -> None:
@@ -357,7 +421,6 @@ def test_in_a_failed_transaction_nothing_is_prepared_either(client: RawClient) -
         ("client_encoding to 'utf-8'", "UTF8"),
         ("NAMES 'UTF8'", "UTF8"),
         ("statement_timeout = '2s'", "2000ms"),
-        ("local lock_timeout = 10", "10ms"),
         ("search_path to main, public", "main"),
         ("standard_conforming_strings = on", "on"),
         ("session characteristics as transaction read only", "on"),
@@ -588,14 +651,14 @@ class Slow:
     def __init__(self, running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go_on, self.began = threading.Event(), threading.Event()
         guard = running.service.guard
-        before = guard.query
+        before = guard.answer
 
         def slow(*arguments: object, **named: object) -> object:
             self.began.set()
             self.go_on.wait(10)
             return before(*arguments, **named)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(guard, "query", slow)
+        monkeypatch.setattr(guard, "answer", slow)
 
 
 def cancel(running: Running, pid: int, key: bytes) -> bytes:
@@ -655,7 +718,7 @@ def test_stopping(servers: Callable[..., Running], monkeypatch: pytest.MonkeyPat
         RawClient(running, log_in=False)
     slow.go_on.set()
     found = busy.to_the_end()
-    assert kinds(found) == "TDCZE"
+    assert kinds(found) == "NTDCZE"
     assert errors(found)[0]["C"] == "57P01"
     stopping.join(10)
 
@@ -675,6 +738,35 @@ def test_stopping_when_the_grace_is_over(servers: Callable[..., Running], monkey
 
 
 @pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        (b"Q\0\0\0\x08abcd", "08P01"),
+        (b"Q\0\0\0\x09ab\0cd", "08P01"),
+        (b"Q\0\0\0\x0fselect\0 1;\0", "08P01"),
+        (b"Q\0\0\0\x08\xff\xff\xff\0", "22021"),
+        (b"P\0\0\0\x0c\0\xff\xff\xff\xff\0\0\0", "22021"),
+        (b"D\0\0\0\4", "08P01"),
+        (b"E\0\0\0\5\0", "08P01"),
+        (b"P\0\0\0\x08\0\0\0\1", "08P01"),
+        (b"B\0\0\0\x12\0\0\0\0\0\1\xff\xff\xff\xfe\0\0\0\0", "08P01"),
+        (b"B\0\0\0\x10\0\0\0\0\0\1\0\0\0\x63\0\0", "08P01"),
+        (b"D\0\0\0\6X\0", "08P01"),
+        (b"C\0\0\0\6?\0", "08P01"),
+    ],
+)
+def test_bad_contents_are_an_error_and_the_connection_stays(client: RawClient, bad: bytes, code: str) -> None:
+    """Where a message ends is known: what is in it is an error like any other."""
+    client.send(bad)
+    (_, content) = client.next()
+    error = error_of(content)
+    assert (error["S"], error["C"]) == ("ERROR", code)
+    client.ask(Sync())
+    if bad[:1] == b"Q":
+        client.next()
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         b"Q\0\0\0\x03",
@@ -684,17 +776,6 @@ def test_stopping_when_the_grace_is_over(servers: Callable[..., Running], monkey
         b"\0\0\0\0\0",
         b"!\0\0\0\4",
         b"p\0\0\0\x08abc\0",
-        b"Q\0\0\0\x08abcd",
-        b"Q\0\0\0\x09ab\0cd",
-        b"Q\0\0\0\x08\xff\xff\xff\0",
-        b"D\0\0\0\4",
-        b"D\0\0\0\6X\0",
-        b"C\0\0\0\6?\0",
-        b"S\0\0\0\5\0",
-        b"E\0\0\0\5\0",
-        b"P\0\0\0\x08\0\0\0\1",
-        b"B\0\0\0\x12\0\0\0\0\0\1\xff\xff\xff\xfe\0\0\0\0",
-        b"B\0\0\0\x10\0\0\0\0\0\1\0\0\0\x63\0\0",
     ],
     ids=bytes.hex,
 )
@@ -744,8 +825,8 @@ def test_who_does_not_read_does_not_hold_up_others(running: Running, monkeypatch
 # Races
 
 
-def test_two_halves_of_a_difference_at_once(servers: Callable[..., Running]) -> None:
-    """Whoever comes second is answered from what the first has cut: the difference is never one person."""
+def test_what_many_ask_at_once_is_measured_once(servers: Callable[..., Running]) -> None:
+    """All are told the same numbers, and the ledger has one measurement of each thing."""
     running = servers()
     halves = ["select sum(salary) from people where film_a <= 5", "select sum(salary) from people where film_a <= 77"]
     clients = [RawClient(running) for _ in range(6)]
@@ -753,7 +834,50 @@ def test_two_halves_of_a_difference_at_once(servers: Callable[..., Running]) -> 
         client.send(Query(query_string=halves[at % 2]))
     answers = [rows(client.until(b"Z"))[0][0] for client in clients]
     assert len(set(answers[0::2])) == len(set(answers[1::2])) == 1
-    people = [rows(clients[0].query(half.replace("sum(salary)", "count(*)")))[0][0] for half in halves]
-    assert abs(int(people[0] or 0) - int(people[1] or 0)) in (0, *range(5, 300))
+    engine = running.service.guard.engine
+    assert isinstance(engine, MeasuredEngine)
+    names = [(one.name, one.domains) for one in engine.ledger.measurements()]
+    assert len(names) == len(set(names)) > 0
     for client in clients:
         client.close()
+
+
+def test_a_message_that_cannot_be_read_is_an_error_as_a_whole(client: RawClient) -> None:
+    """PostgreSQL reads a message before it runs anything in it, and so nothing before the mistake is done."""
+    for text in (
+        "begin; selec; select 1",
+        "begin; select count(*) from people where; select 1",
+        "set application_name = 'changed'; select 'open",
+        "begin; select count(*) frm people",
+    ):
+        found = client.query(text)
+        assert (kinds(found), errors(found)[0]["C"], found[-1][1]) == ("EZ", "42601", b"I"), text
+    assert rows(client.query("show application_name")) == [(b"",)]
+
+
+def test_a_mistake_of_names_is_an_error_in_its_place(client: RawClient) -> None:
+    found = client.query("begin; select nothing from people; select 1")
+    assert (kinds(found), errors(found)[0]["C"], found[-1][1]) == ("CEZ", "42703", b"E")
+    # What cannot be read is told as such, also where nothing else is answered any more.
+    assert errors(client.query("selec"))[0]["C"] == "42601"
+    assert errors(client.query("select 1"))[0]["C"] == "25P02"
+    client.query("rollback")
+
+
+@pytest.mark.parametrize("value", [b"a\0b", b"\xff", b"Gr\xc3"])
+@pytest.mark.parametrize("form", [0, 1])
+def test_a_value_that_is_no_text_leaves_the_connection(client: RawClient, value: bytes, form: int) -> None:
+    messages = (
+        Parse(statement="", query="select count(*) from people where film_a > 0 and $1 = 'x'", param_types=[25]),
+        Bind(portal="", statement="", param_formats=[form], param_values=[value], result_formats=[]),
+        Execute(portal="", max_rows=0),
+        Sync(),
+    )
+    assert errors(client.ask(*messages))[0]["C"] == "22021"
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+@pytest.mark.parametrize("kind", [b"D", b"C"])
+def test_what_is_neither_statement_nor_portal(client: RawClient, kind: bytes) -> None:
+    found = client.ask(kind + struct.pack("!i", 6) + b"X\0", Sync())
+    assert (kinds(found), errors(found)[0]["C"]) == ("EZ", "08P01")

@@ -1,6 +1,7 @@
 """A made-up database with its policy, users, a certificate, and a server that runs in a thread of its own."""
 
 import asyncio
+import shutil
 import ssl
 import subprocess
 import threading
@@ -12,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
+from guard_files import spend
 
 from kgather._guard.guard import Guard
 from kgather._server.postgres import PostgresServer
@@ -28,6 +30,7 @@ version: 1
 database: people.duckdb
 ledger: ledger.duckdb
 k: 5
+budget: {epsilon: 1.0e+6, delta: 1.0e-6}
 tables:
   people:
     privacy_unit: person_id
@@ -107,6 +110,17 @@ def logins() -> Users:
 @cache
 def guard() -> Guard:
     return Guard.from_policy(files() / "policy.yml")
+
+
+@cache
+def spent() -> Guard:
+    """A guard of the same people whose budget is spent; they were counted before."""
+    folder = Path(_folder("spent").name)
+    shutil.copy(files() / "people.duckdb", folder)
+    policy = folder / "policy.yml"
+    policy.write_text(POLICY, encoding="utf-8")
+    spend(policy, "select count(*) as n from people", USER)
+    return Guard.from_policy(policy)
 
 
 @dataclass

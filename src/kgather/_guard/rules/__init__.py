@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from kgather._guard.names import Resolved
 from kgather._guard.rules.distinct import distinct
+from kgather._guard.rules.growth import growth
 from kgather._guard.rules.having import having
 from kgather._guard.rules.hidden import hidden
 from kgather._guard.rules.limit import limit
@@ -31,4 +32,5 @@ RULES: tuple[Callable[[Resolved], None], ...] = (
     windows,
     margins,
     having,
+    growth,
 )

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from kgather._guard.names import Resolved, Scope, is_unit
+from kgather._guard.names import Resolved, Scope, base_column, is_unit
 from kgather._guard.refused import NOT_PERMITTED, Rule, refused
 
 
@@ -24,9 +24,19 @@ def _permitted(scope: Scope, node: exp.Expr, shown: bool) -> bool:
         node, parent = parent, parent.parent
     if isinstance(parent, exp.EQ):
         other = parent.expression if parent.this is node else parent.this
-        return is_unit(scope, other) and _joins(scope, parent)
+        found = base_column(scope, other)
+        return found is not None and found.column.role in ("unit", "key") and _joins(scope, parent)
+    if isinstance(parent, exp.If) and parent.args.get("true") is node and isinstance(parent.parent, exp.Case):
+        case = parent.parent  # whom a condition chooses are counted, as by FILTER
+        if len(case.args["ifs"]) == 1 and case.this is None and case.args.get("default") is None:
+            parent = case.parent if isinstance(case.parent, exp.Distinct) else parent
     if isinstance(parent, exp.Distinct):
         return isinstance(parent.parent, exp.Count) and len(parent.expressions) == 1
+    # everybody has one: it counts rows, or people
+    if isinstance(parent, exp.Count | exp.ApproxDistinct):
+        return True
+    if isinstance(parent, exp.Is):  # in LEFT JOIN: who has no row
+        return isinstance(parent.expression, exp.Null) and isinstance(parent.parent, exp.Where | exp.And)
     if isinstance(parent, exp.In):
         return parent.this is node and parent.args.get("query") is not None
     if isinstance(parent, exp.Group):

@@ -2,24 +2,25 @@
 
 from sqlglot import exp
 
+from kgather._guard import functions
 from kgather._guard.allowed import AGGREGATES, WINDOWS, WINDOWS_OF_PUBLIC
-from kgather._guard.names import Resolved
+from kgather._guard.names import Resolved, windowed
 from kgather._guard.refused import NOT_PERMITTED, Rule, refused
+from kgather._guard.sql_names import sql_name
 
 
 def windows(query: Resolved) -> None:
-    """Refuse windows over rows of people, QUALIFY in a query of people, and functions that pick out rows."""
+    """Refuse windows and QUALIFY over rows of people."""
     for scope in query.scopes:
-        if scope.raw and scope.node.args.get("qualify") is not None:
+        if scope.raw_rows and scope.node.args.get("qualify") is not None:
             raise refused(
                 Rule.WINDOWS, "QUALIFY over rows of people", scope.node, allow="Aggregate in a subquery first"
             )
     for node in query.tree.find_all(exp.Window):
-        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        call = windowed(node)
         kind = type(call)
-        known = kind in AGGREGATES or kind in WINDOWS or (kind in WINDOWS_OF_PUBLIC and not query.guarded)
-        if not known:
-            raise refused(Rule.WINDOWS, f"{call.key.upper()} OVER", node)
+        if not (kind in AGGREGATES or kind in WINDOWS or kind in WINDOWS_OF_PUBLIC or _is_free(call)):
+            raise refused(Rule.WINDOWS, f"{sql_name(call)} OVER", node)
         if isinstance(call.this, exp.Distinct):
             raise refused(Rule.WINDOWS, "DISTINCT with OVER", node)
         spec = node.args.get("spec")
@@ -45,3 +46,8 @@ def _own(select: exp.Select) -> list[exp.Expr]:
             found.append(node)
         stack.extend(node.iter_expressions())
     return found
+
+
+def _is_free(call: exp.Expr) -> bool:
+    """Whether a function over answers and public tables may stand before OVER."""
+    return sql_name(call).lower() in functions.AGGREGATES | functions.WINDOWS

@@ -6,14 +6,22 @@ import pyarrow as pa
 
 from kgather._guard.catalog import Catalog, TableInfo
 from kgather._guard.plan import Kind
-from kgather._server.flight.wire import GetCatalogs, GetDbSchemas, GetSqlInfo, GetTables, GetTableTypes
+from kgather._server.flight.wire import (
+    GetCatalogs,
+    GetDbSchemas,
+    GetKeys,
+    GetSqlInfo,
+    GetTables,
+    GetTableTypes,
+    GetXdbcTypeInfo,
+)
 from kgather._version import __version__
 
 CATALOG, SCHEMA, TABLE_TYPE = "kgather", "main", "TABLE"
 
-Listing = GetCatalogs | GetDbSchemas | GetTables | GetTableTypes | GetSqlInfo
+Listing = GetCatalogs | GetDbSchemas | GetTables | GetTableTypes | GetSqlInfo | GetKeys | GetXdbcTypeInfo
 
-_TYPES: dict[Kind, pa.DataType] = {
+TYPES: dict[Kind, pa.DataType] = {
     "integer": pa.int64(),
     "number": pa.float64(),
     "text": pa.string(),
@@ -21,6 +29,7 @@ _TYPES: dict[Kind, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
 }
+"""The types that columns are shown with, and values are taken with."""
 _INFO: dict[int, str | bool | int] = {
     0: "kgather",  # FLIGHT_SQL_SERVER_NAME
     1: __version__,  # ..._VERSION
@@ -51,6 +60,10 @@ def listed(asked: Listing, catalog: Catalog) -> pa.Table:
     """The table that a listing asks for."""
     if isinstance(asked, GetSqlInfo):
         return _info(asked.info)
+    if isinstance(asked, GetKeys):
+        return (_FOREIGN_KEYS if asked.foreign else _PRIMARY_KEYS).empty_table()
+    if isinstance(asked, GetXdbcTypeInfo):
+        return _types_of_sql(asked.data_type)
     if isinstance(asked, GetCatalogs):
         return pa.table({"catalog_name": [CATALOG]}, pa.schema([pa.field("catalog_name", pa.string(), False)]))
     if isinstance(asked, GetTableTypes):
@@ -64,10 +77,98 @@ def listed(asked: Listing, catalog: Catalog) -> pa.Table:
     return _tables(found, asked.include_schema)
 
 
+_PRIMARY_KEYS = pa.schema(
+    [
+        pa.field("catalog_name", pa.string()),
+        pa.field("db_schema_name", pa.string()),
+        pa.field("table_name", pa.string(), False),
+        pa.field("column_name", pa.string(), False),
+        pa.field("key_sequence", pa.int32(), False),
+        pa.field("key_name", pa.string()),
+    ]
+)
+_FOREIGN_KEYS = pa.schema(
+    [
+        *(
+            pa.field(f"{side}_{name}", pa.string(), nullable)
+            for side in ("pk", "fk")
+            for name, nullable in (
+                ("catalog_name", True),
+                ("db_schema_name", True),
+                ("table_name", False),
+                ("column_name", False),
+            )
+        ),
+        pa.field("key_sequence", pa.int32(), False),
+        pa.field("fk_key_name", pa.string()),
+        pa.field("pk_key_name", pa.string()),
+        pa.field("update_rule", pa.uint8(), False),
+        pa.field("delete_rule", pa.uint8(), False),
+    ]
+)
+_TYPES_OF_SQL = (
+    ("BIGINT", -5, 19, None),
+    ("DOUBLE", 8, 15, None),
+    ("VARCHAR", 12, None, "'"),
+    ("BOOLEAN", -7, 1, None),
+    ("DATE", 91, 10, "'"),
+    ("TIMESTAMP", 93, 26, "'"),
+)
+"""The types that columns are shown with: name, number of JDBC, size, and what a constant begins and ends with."""
+
+
+def _types_of_sql(wanted: int | None) -> pa.Table:
+    """As Flight SQL lists types: which can be null and searched by, and which are numbers."""
+    found = [one for one in _TYPES_OF_SQL if wanted is None or one[1] == wanted]
+    schema = pa.schema(
+        [
+            pa.field("type_name", pa.string(), False),
+            pa.field("data_type", pa.int32(), False),
+            pa.field("column_size", pa.int32()),
+            pa.field("literal_prefix", pa.string()),
+            pa.field("literal_suffix", pa.string()),
+            pa.field("create_params", pa.list_(pa.field("item", pa.string(), False))),
+            pa.field("nullable", pa.int32(), False),
+            pa.field("case_sensitive", pa.bool_(), False),
+            pa.field("searchable", pa.int32(), False),
+            pa.field("unsigned_attribute", pa.bool_()),
+            pa.field("fixed_prec_scale", pa.bool_(), False),
+            pa.field("auto_increment", pa.bool_()),
+            pa.field("local_type_name", pa.string()),
+            pa.field("minimum_scale", pa.int32()),
+            pa.field("maximum_scale", pa.int32()),
+            pa.field("sql_data_type", pa.int32(), False),
+            pa.field("datetime_subcode", pa.int32()),
+            pa.field("num_prec_radix", pa.int32()),
+            pa.field("interval_precision", pa.int32()),
+        ]
+    )
+    rows = [
+        {
+            "type_name": name,
+            "data_type": number,
+            "column_size": size,
+            "literal_prefix": quote,
+            "literal_suffix": quote,
+            "nullable": 1,
+            "case_sensitive": name == "VARCHAR",
+            "searchable": 3,
+            "unsigned_attribute": False,
+            "fixed_prec_scale": False,
+            "auto_increment": False,
+            "local_type_name": name,
+            "sql_data_type": number,
+            "num_prec_radix": 10 if name in ("BIGINT", "DOUBLE") else None,
+        }
+        for name, number, size, quote in found
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
 def shown(info: TableInfo) -> pa.Schema:
     """Columns that the policy shows of a table, with the types that the guard knows."""
     columns = [column for column in info.columns.values() if column.role != "hidden"]
-    return pa.schema([pa.field(column.name, _TYPES.get(column.kind, pa.string())) for column in columns])
+    return pa.schema([pa.field(column.name, TYPES.get(column.kind, pa.string())) for column in columns])
 
 
 def _tables(infos: Iterable[TableInfo], include_schema: bool) -> pa.Table:

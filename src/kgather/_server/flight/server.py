@@ -1,13 +1,13 @@
 """The server of Arrow Flight SQL: pyarrow's Flight, with logins, statements and listings that lead to the service.
 
 A statement is asked once, when its client asks where the result is (GetFlightInfo); the protected result waits under a
-random ticket of that principal until it is fetched. Everything that is raised here is an error of Flight with a fixed
+random ticket of that principal until it is fetched. The metadata of its schema say under `kgather_notes` how it came
+about, as a JSON list of sentences. Everything that is raised here is an error of Flight with a fixed
 text: pyarrow sends clients the traceback of any other.
 """
 
-import base64
-import binascii
 import functools
+import json
 import logging
 import threading
 import time
@@ -19,48 +19,52 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from kgather._errors import InputError
+from kgather._guard.describe import neutral
+from kgather._guard.guard import Answer
 from kgather._guard.plan import Value
 from kgather._guard.refused import PARAMETERS, Refused
 from kgather._server.flight import wire
-from kgather._server.flight.listings import listed
+from kgather._server.flight.listings import CATALOG, SCHEMA, Listing, listed
+from kgather._server.flight.logins import LOG_IN, Logins, Middleware
+from kgather._server.flight.prepared import awaited, schema
 from kgather._server.flight.sessions import Kept
-from kgather._server.service import Internal, Kind, Service, Unavailable
+from kgather._server.logins import FailedLogins
+from kgather._server.service import Internal, Service, Unavailable
 from kgather._server.settings import ServerSettings
 from kgather._server.telemetry import Telemetry
-from kgather._server.users import Users, Verifier
+from kgather._server.users import Users
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_WIRE = "flight"
 _RESULTS, _STATEMENTS = 20, 100  # of a principal at once
 _RESULT_BYTES = 256 * 2**20  # of all results that wait
 _STATEMENT_BYTES = 64 * 2**20  # of all prepared statements and their values
-_LOGINS_AT_ONCE = 8
-_DELAY = 0.5  # seconds that a wrong password costs whoever tries it
 _GLANCE = 0.05  # seconds between two looks at whether results were fetched
+_CLOSED = 1
+"""Of a session, as CloseSessionResult has it."""
+_CANCELLED, _NOT_CANCELLABLE = 1, 3
+"""As CancelStatus has them."""
+_INVALID_NAME, _INVALID_VALUE = 1, 2
+"""As SetSessionOptionsResult has them."""
+OPTIONS = {"catalog": CATALOG, "schema": SCHEMA}
+"""What the options of a session are, which nobody can change."""
 _LAST_CALLS = 0.5  # seconds for calls that need no answer from the guard
 _IDENTITY = "identity"
+
+NOTES = b"kgather_notes"
+"""Where the metadata of a result's schema say how it came about."""
 
 UNSUPPORTED = "0A000: The server answers queries and lists tables; it does nothing else."
 MALFORMED = "08P01: The request is no message of Flight SQL."
 NO_TICKET = "24000: There is no such result for this user: it was fetched, is too old, or never was. Ask again."
 NO_STATEMENT = "26000: There is no such prepared statement for this user. Prepare it again."
 ONE_ROW = "07001: Values for one execution are one row. Execute a statement once for each."
-LOG_IN = "28000: Log in with name and password, or with a bearer token that is still good."
 FAILED = "XX000: The server could not answer."
 NO_TRANSACTIONS = "0A000: There are no transactions: answers are only read."
 NO_ROOM = "53000: Too many results or statements are kept. Fetch results, close statements, or ask again later."
 
 _log = logging.getLogger("kgather._server")
-
-
-@dataclass(frozen=True)
-class _Session:
-    """Who has logged in, and the password that was proved."""
-
-    principal: str
-    verifier: Verifier
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def _as_flight(error: Exception) -> flight.FlightError:
 
 
 class FlightServer:
-    """Listens from `start` to `stop`. tls: certificate and key, as PEM."""
+    """Listens from `start` to `stop`. tls: certificate and key, as PEM; failed: the failures of all wires."""
 
     def __init__(
         self,
@@ -109,11 +113,11 @@ class FlightServer:
         settings: ServerSettings,
         telemetry: Telemetry,
         tls: tuple[bytes, bytes] | None = None,
+        failed: FailedLogins | None = None,
     ) -> None:
         self._service = service
-        self._users = users
+        self._logins = Logins(users, service, settings, telemetry, failed or FailedLogins())
         self._settings = settings
-        self._telemetry = telemetry
         self._tls = tls
         self._server: _Server | None = None
 
@@ -126,13 +130,12 @@ class FlightServer:
         """Listen. Raises InputError where that cannot be."""
         host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
         scheme = "grpc+tls" if self._tls is not None else "grpc"
-        logins = _Logins(self._users, self._service, self._settings, self._telemetry)
         try:
             self._server = _Server(
                 f"{scheme}://{host}:{self._settings.flight_port or 0}",
                 auth_handler=_AnyHandshake(),
                 tls_certificates=[self._tls] if self._tls is not None else None,
-                middleware={_IDENTITY: logins},
+                middleware={_IDENTITY: _Calls(self._logins)},
                 service=self._service,
                 settings=self._settings,
             )
@@ -171,81 +174,10 @@ class _AnyHandshake(flight.ServerAuthHandler):  # type: ignore[misc]
         return b""
 
 
-class _Logins(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Finds out who calls, from a password at the handshake and from a bearer token otherwise."""
+class _Calls(Middleware):
+    """Who calls, with errors of Flight only."""
 
-    def __init__(self, users: Users, service: Service, settings: ServerSettings, telemetry: Telemetry) -> None:
-        self._users = users
-        self._service = service
-        self._telemetry = telemetry
-        self._room = threading.BoundedSemaphore(_LOGINS_AT_ONCE)
-        self._tokens: Kept[_Session] = Kept(seconds=settings.session_s, each=settings.connections_per_principal)
-
-    @_sheltered
-    def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> "_Identity":
-        """Raises FlightUnauthenticatedError with one text whatever is wrong."""
-        given = [value for name, values in headers.items() if name.lower() == "authorization" for value in values]
-        scheme, _, credential = (given[0] if len(given) == 1 else "").partition(" ")
-        if info.method == flight.FlightMethod.HANDSHAKE:
-            session = self._logged_in(credential) if scheme.lower() == "basic" else None
-            if session is not None:
-                token = self._tokens.add(session.principal, session)
-                if token is not None:
-                    return _Identity(session.principal, base64.urlsafe_b64encode(token).decode())
-        elif scheme.lower() == "bearer":
-            principal = self._known(credential)
-            if principal is not None:
-                return _Identity(principal)
-        raise flight.FlightUnauthenticatedError(LOG_IN)
-
-    def _logged_in(self, credential: str) -> _Session | None:
-        why: Kind | None = None
-        if not self._service.takes_queries():
-            why = "shutting_down"
-        elif not self._room.acquire(blocking=False):
-            why = "busy"
-        if why is not None:
-            self._telemetry.turned_away(_WIRE, why)
-            raise Unavailable(why)
-        try:
-            try:
-                # Go's client leaves the padding out.
-                padded = credential.rstrip("=") + "=" * (-len(credential.rstrip("=")) % 4)
-                name, _, password = base64.b64decode(padded, validate=True).decode("utf-8").partition(":")
-            except (binascii.Error, UnicodeDecodeError):
-                name, password = "", ""
-            verifier = self._users.verifier(name)
-            ok = self._users.check(name, password)
-            self._telemetry.login(_WIRE, ok)
-            if ok:
-                return _Session(name, verifier)
-            time.sleep(_DELAY)
-            return None
-        finally:
-            self._room.release()
-
-    def _known(self, credential: str) -> str | None:
-        try:
-            found = self._tokens.get(base64.urlsafe_b64decode(credential.encode("ascii")))
-        except (binascii.Error, UnicodeEncodeError):
-            return None
-        if found is None:
-            return None
-        principal, session = found
-        # Who was taken out, or has another password now, has to log in again.
-        return principal if self._users.verifier(principal) == session.verifier else None
-
-
-class _Identity(flight.ServerMiddleware):  # type: ignore[misc]
-    """Who calls, and the token to send back after a login."""
-
-    def __init__(self, principal: str, token: str | None = None) -> None:
-        self.principal = principal
-        self._token = token
-
-    def sending_headers(self) -> dict[str, str]:
-        """The token, once."""
-        return {"authorization": f"Bearer {self._token}"} if self._token is not None else {}
+    start_call = _sheltered(Middleware.start_call)
 
 
 class _Server(flight.FlightServerBase):  # type: ignore[misc]
@@ -316,6 +248,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
     @_sheltered
     def _acted(self, context: Any, action: Any) -> list[Any]:
         principal = _principal(context)
+        if action.type == "CloseSession":
+            # What a session of JDBC keeps is its token, which it forgets; nothing else hangs on it.
+            return [flight.Result(wire.status(_CLOSED))]
+        if action.type == "SetSessionOptions":
+            return [flight.Result(_set(wire.options(self._bounded(action.body.to_pybytes()))))]
+        if action.type == "CancelFlightInfo":
+            return [flight.Result(wire.status(self._cancelled(principal, action.body.to_pybytes())))]
         if action.type not in ("CreatePreparedStatement", "ClosePreparedStatement"):
             raise flight.FlightServerError(UNSUPPORTED)
         message = wire.read(self._bounded(action.body.to_pybytes()))
@@ -333,6 +272,11 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         return [
             flight.ActionType("CreatePreparedStatement", "Keeps a statement to be executed with values."),
             flight.ActionType("ClosePreparedStatement", "Forgets such a statement."),
+            flight.ActionType("CancelFlightInfo", "Forgets a result that waits to be fetched."),
+            flight.ActionType("CloseSession", "Ends a session, which keeps nothing."),
+            flight.ActionType(
+                "SetSessionOptions", "Takes the names of the one catalog and schema, and refuses others."
+            ),
         ]
 
     @_sheltered
@@ -353,29 +297,51 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             return self._queried(context, principal, _Prepared(message.query))
         if isinstance(message, wire.PreparedStatementQuery):
             return self._queried(context, principal, self._prepared(principal, message.handle))
-        if isinstance(
-            message, wire.GetCatalogs | wire.GetDbSchemas | wire.GetTables | wire.GetTableTypes | wire.GetSqlInfo
-        ):
+        if isinstance(message, Listing):
             return listed(message, self._service.guard.catalog)
         raise flight.FlightServerError(UNSUPPORTED)
 
     def _queried(self, context: Any, principal: str, prepared: _Prepared) -> pa.Table:
-        told = self._service.start(principal, prepared.sql, prepared.parameters)
-        return self._service.wait(told, gone=context.is_cancelled)
+        told = self._service.start(principal, prepared.sql, prepared.parameters, client=_address(context))
+        answer: Answer = self._service.wait(told, gone=context.is_cancelled)
+        if not answer.notes:
+            return answer.table
+        metadata = answer.table.schema.metadata or {}
+        return answer.table.replace_schema_metadata({**metadata, NOTES: json.dumps(answer.notes).encode()})
+
+    def _cancelled(self, principal: str, request: bytes) -> int:
+        """Forget the result that a request names by its FlightInfo. A query that runs is cancelled by its call. Returns
+        how that went, as CancelStatus."""
+        for handle in wire.tickets(self._bounded(request)):
+            if self._results.take(handle, principal) is not None:
+                return _CANCELLED
+        return _NOT_CANCELLABLE
 
     def _prepare(self, principal: str, message: wire.CreatePreparedStatement) -> bytes:
         _no_transaction(message.transaction_id)
         result = {}
-        try:
-            result[2] = self._service.describe_now(principal, message.query).serialize().to_pybytes()
-        except Refused as refusal:
-            if refusal.code != PARAMETERS:
-                raise
-            # What it answers is only known with its values.
+        awaiting = awaited(message.query, self._service.guard.catalog)
+        if awaiting:
+            result[3] = schema(awaiting).serialize().to_pybytes()
+        described = self._described(principal, message.query, neutral(awaiting))
+        if described is not None:
+            result[2] = described.serialize().to_pybytes()
         handle = self._statements.add(principal, _Prepared(message.query), len(message.query))
         if handle is None:
             raise flight.FlightUnavailableError(NO_ROOM)
         return wire.packed("ActionCreatePreparedStatementResult", {1: handle, **result})
+
+    def _described(self, principal: str, sql: str, values: Sequence[Value]) -> pa.Schema | None:
+        """The columns of an answer; None where they are only known with its values. values: what stands for them."""
+        try:
+            return self._service.describe_now(principal, sql, values)
+        except Refused as refusal:
+            if refusal.code == PARAMETERS:
+                return None
+            if not values:
+                raise
+            # It may be what stands for the values that is refused.
+            return self._described(principal, sql, ())
 
     def _prepared(self, principal: str, handle: bytes) -> _Prepared:
         found = self._statements.get(handle, principal)
@@ -406,11 +372,31 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         return data
 
 
+def _set(options: Mapping[str, str | None]) -> bytes:
+    """Set a session's options, of which each can be only what it is. Returns a SetSessionOptionsResult with what could
+    not be set."""
+    wrong = {
+        name: _INVALID_NAME if name not in OPTIONS else _INVALID_VALUE
+        for name, value in options.items()
+        if name not in OPTIONS or value != OPTIONS[name]
+    }
+    return b"".join(
+        wire.written({1: wire.written({1: name.encode(), 2: wire.status(why)})}) for name, why in wrong.items()
+    )
+
+
 def _principal(context: Any) -> str:
     identity = context.get_middleware(_IDENTITY)
     if identity is None:
         raise flight.FlightUnauthenticatedError(LOG_IN)
-    return str(identity.principal)
+    return str(identity.principal(_address(context)))
+
+
+def _address(context: Any) -> str | None:
+    """Where a client is, without its port: gRPC says ipv4:192.0.2.1:50051 or ipv6:%5B::1%5D:50051."""
+    kind, _, rest = str(context.peer()).partition(":")
+    host = rest.rpartition(":")[0].replace("%5B", "").replace("%5D", "").strip("[]")
+    return host if kind in ("ipv4", "ipv6") and host else None
 
 
 def _command(descriptor: Any) -> wire.Message | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-_NAME, _SECRET = 9, 33  # bytes; the name finds an entry, the secret is compared
+NAME, SECRET = 9, 33  # bytes; the name finds an entry, the secret is compared
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Kept(Generic[T]):
 
     def add(self, principal: str, value: T, size: int = 0) -> bytes | None:
         """Keep a value; its handle, or None where there is no room for it."""
-        name, secret = secrets.token_bytes(_NAME), secrets.token_bytes(_SECRET)
+        name, secret = secrets.token_bytes(NAME), secrets.token_bytes(SECRET)
         with self._lock:
             self._expire()
             own = [name for name, entry in self._entries.items() if entry.principal == principal]
@@ -68,7 +68,7 @@ class Kept(Generic[T]):
             found = self._found(handle, principal)
             if found is None:
                 return None
-            self._entries.move_to_end(handle[:_NAME])
+            self._entries.move_to_end(handle[:NAME])
             return found.principal, found.value
 
     def replace(self, handle: bytes, principal: str, value: T, size: int = 0) -> bool:
@@ -87,13 +87,13 @@ class Kept(Generic[T]):
             found = self._found(handle, principal)
             if found is None:
                 return None
-            self._remove(handle[:_NAME])
+            self._remove(handle[:NAME])
             return found.value
 
     def _found(self, handle: bytes, principal: str | None) -> _Entry[T] | None:
         self._expire()
-        entry = self._entries.get(handle[:_NAME])
-        if entry is None or not hmac.compare_digest(entry.secret, handle[_NAME:]):
+        entry = self._entries.get(handle[:NAME])
+        if entry is None or not hmac.compare_digest(entry.secret, handle[NAME:]):
             return None
         return entry if principal in (None, entry.principal) else None
 

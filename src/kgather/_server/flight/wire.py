@@ -4,7 +4,7 @@ A message is a handful of texts and byte strings, so that a reader of two wire t
 not fit is Malformed, whatever its bytes. Unknown fields are skipped, as protobuf demands.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,6 +76,20 @@ class GetSqlInfo:
 
 
 @dataclass(frozen=True)
+class GetKeys:
+    """List keys of tables, of which there are none to show. foreign: whether of foreign keys."""
+
+    foreign: bool
+
+
+@dataclass(frozen=True)
+class GetXdbcTypeInfo:
+    """List types of SQL. data_type: one of them by its number; None: all."""
+
+    data_type: int | None
+
+
+@dataclass(frozen=True)
 class CreatePreparedStatement:
     """Keep a statement."""
 
@@ -99,6 +113,8 @@ Message = (
     | GetTables
     | GetTableTypes
     | GetSqlInfo
+    | GetKeys
+    | GetXdbcTypeInfo
     | CreatePreparedStatement
     | ClosePreparedStatement
 )
@@ -112,6 +128,30 @@ def read(data: bytes) -> Message | None:
         return None
     make = _MESSAGES.get(name.removeprefix(_PACKAGE))
     return make(_Fields(packed.bytes(2))) if make is not None else None
+
+
+def tickets(data: bytes) -> Iterator[bytes]:
+    """The handles of the tickets that a CancelFlightInfoRequest names: of a FlightInfo, of its endpoints. Raises
+    Malformed."""
+    for endpoint in _Fields(_Fields(data).bytes(1)).every(3):
+        ticket = read(_Fields(_Fields(_of(endpoint, bytes)).bytes(1)).bytes(1))
+        if isinstance(ticket, StatementTicket):
+            yield ticket.handle
+
+
+def options(data: bytes) -> dict[str, str | None]:
+    """What a SetSessionOptionsRequest sets: texts; None for a value of another kind. Raises Malformed."""
+    found: dict[str, str | None] = {}
+    for entry in _Fields(data).every(1):
+        pair = _Fields(_of(entry, bytes))
+        value = _Fields(pair.bytes(2))
+        found[pair.text(1)] = value.maybe_text(1)
+    return found
+
+
+def status(number: int) -> bytes:
+    """A message whose first field is a number below 128."""
+    return _number(1 << 3 | _VARINT) + _number(number)
 
 
 def packed(name: str, fields: Mapping[int, bytes]) -> bytes:
@@ -140,6 +180,10 @@ class _Fields:
     def bytes(self, number: int) -> bytes:
         """The last value of a field, empty where there is none."""
         return self._last(number, bytes, b"")
+
+    def every(self, number: int) -> "Sequence[Any]":
+        """The values of a field."""
+        return self._values.get(number, ())
 
     def text(self, number: int) -> str:
         """As `bytes`, of a text."""
@@ -178,6 +222,11 @@ _MESSAGES: dict[str, Callable[[_Fields], Message]] = {
     "CommandGetTables": lambda f: GetTables(f.maybe_text(1), f.maybe_text(2), f.maybe_text(3), f.texts(4), f.flag(5)),
     "CommandGetTableTypes": lambda _: GetTableTypes(),
     "CommandGetSqlInfo": lambda f: GetSqlInfo(f.numbers(1)),
+    "CommandGetPrimaryKeys": lambda _: GetKeys(foreign=False),
+    "CommandGetExportedKeys": lambda _: GetKeys(foreign=True),
+    "CommandGetImportedKeys": lambda _: GetKeys(foreign=True),
+    "CommandGetCrossReference": lambda _: GetKeys(foreign=True),
+    "CommandGetXdbcTypeInfo": lambda f: GetXdbcTypeInfo(next(iter(f.numbers(1)), None)),
     "ActionCreatePreparedStatementRequest": lambda f: CreatePreparedStatement(f.text(1), f.bytes(2)),
     "ActionClosePreparedStatementRequest": lambda f: ClosePreparedStatement(f.bytes(1)),
 }

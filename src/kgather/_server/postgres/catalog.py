@@ -78,8 +78,15 @@ _TYPES = """
 23 int4 4 N 1007 i|25 text -1 S 1009 i|26 oid 4 N 1028 i|700 float4 4 N 1021 i|701 float8 8 N 1022 d
 705 unknown -2 X 0 c|1043 varchar -1 S 1015 i|1082 date 4 D 1182 i|1083 time 8 D 1183 d|1114 timestamp 8 D 1115 d
 1184 timestamptz 8 D 1185 d|1186 interval 16 T 1187 d|1700 numeric -1 N 1231 i
+24 regproc 4 N 1008 i|2205 regclass 4 N 2210 i|2206 regtype 4 N 2211 i|28 xid 4 U 1011 i|114 json -1 U 199 i
+1042 bpchar -1 S 1014 i|2950 uuid 16 U 2951 c|3802 jsonb -1 U 3807 i|2249 record -1 P 2287 d|2278 void 4 P 0 i
+2279 trigger 4 P 0 i|2276 any 4 P 0 i
 """
 """Number, name, length, category, number of the array type, alignment."""
+_UNDERSCORED = frozenset(
+    {"json", "jsonb", "uuid", "record", "void", "trigger", "any", "date", "time", "timestamp", "timestamptz"}
+    | {"interval", "numeric", "array"}
+)
 _PREFERRED = {"bool", "text", "oid", "float8", "timestamptz", "interval"}
 
 _TOLD = "This question about the catalog is not answered here."
@@ -96,6 +103,7 @@ class Who:
     user: str
     database: str
     pid: int
+    address: str | None = None
 
 
 class ShadowCatalog:
@@ -159,6 +167,7 @@ class ShadowCatalog:
         for name, oid in _OWN.items():
             fill.row("kg_pg.pg_class", **_class(oid, name, _PG))
         _fill_types(fill)
+        _fill_functions(fill)
         fill.row("kg_pg.pg_database", oid=_DATABASE, **_DATABASE_ROW)
         for oid, may in ((_OWNER, False), (_USER, True)):
             fill.row("kg_pg.pg_roles", oid=oid, rolcanlogin=may, **_ROLE_ROW)
@@ -255,12 +264,12 @@ def _fill_types(fill: _Filler) -> None:
             typname=name,
             typlen=int(length),
             typbyval=0 < int(length) <= 8,
-            typtype="p" if category == "X" else "b",
+            typtype="p" if category in "XP" else "b",
             typcategory=category,
             typispreferred=name in _PREFERRED,
             typelem=18 if name == "name" else 0,
             typarray=int(array),
-            typinput=f"{name}in",
+            **_functions_of(name),
             typcollation=_COLLATION if category == "S" else 0,
             typstorage="x" if length == "-1" else "p",
             **common,
@@ -277,17 +286,70 @@ def _fill_types(fill: _Filler) -> None:
                 typispreferred=False,
                 typelem=int(number),
                 typarray=0,
-                typinput="array_in",
+                **_functions_of("array"),
                 typcollation=0,
                 typstorage="x",
                 **common,
             )
 
 
+def _fill_functions(fill: _Filler) -> None:
+    """The functions that read and write types, which clients join pg_type with, and those that answers are made of."""
+    names = [line.split()[1] for line in re.split(r"[|\n]", _TYPES.strip())]
+    of_types = dict.fromkeys(function for name in [*names, "array"] for function in _functions_of(name).values())
+    for oid, (name, kind) in enumerate([*((one, "f") for one in of_types), *_ANSWERING.items()], _FIRST_FUNCTION):
+        fill.row(
+            "kg_pg.pg_proc",
+            oid=oid,
+            proname=name,
+            pronamespace=_PG,
+            proowner=_OWNER,
+            prolang=_INTERNAL,
+            prokind=kind,
+            provolatile="i",
+            proparallel="s",
+            proretset=False,
+            proisstrict=True,
+            pronargs=1,
+            pronargdefaults=0,
+            prorettype=types.FLOAT8.oid if kind == "a" else types.STRING.oid,
+            prosrc=name,
+        )
+
+
+_FIRST_FUNCTION, _INTERNAL = 12_000, 12
+_ANSWERING = {
+    **dict.fromkeys(("count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop"), "a"),
+    **dict.fromkeys(("stddev", "variance", "corr", "covar_samp", "covar_pop"), "a"),
+    **dict.fromkeys(("round", "floor", "ceil", "abs", "coalesce", "date_trunc", "lower", "upper", "substring"), "f"),
+}
+"""Functions that the guard answers with, among others, and their kinds."""
+
+
+def _functions_of(name: str) -> dict[str, str]:
+    """The functions that read and write a type, as PostgreSQL names them: clients tell types by them."""
+    under = "_" if name in _UNDERSCORED else ""
+    words = {"typinput": "in", "typoutput": "out", "typreceive": "recv", "typsend": "send"}
+    return {column: f"{name}{under}{word}" for column, word in words.items()}
+
+
 def _fill_table(fill: _Filler, oid: int, info: TableInfo) -> None:
     """A table of the policy, with the columns that it shows."""
     shown = [column for column in info.columns.values() if column.role != "hidden"]
     fill.row("kg_pg.pg_class", **_class(oid, info.name, _MAIN, len(shown)))
+    for relation in ("pg_stat_all_tables", "pg_stat_user_tables", "pg_statio_all_tables", "pg_statio_user_tables"):
+        fill.row(f"kg_pg.{relation}", relid=oid, schemaname="main", relname=info.name)
+    for relation in ("table_privileges", "role_table_grants"):
+        fill.row(
+            f"kg_info.{relation}",
+            grantor="kgather",
+            grantee="PUBLIC",
+            table_schema="main",
+            table_name=info.name,
+            privilege_type="SELECT",
+            is_grantable="NO",
+            with_hierarchy="NO",
+        )
     fill.row("kg_pg.pg_tables", schemaname="main", tablename=info.name, tableowner="kgather", hasindexes=False)
     fill.row("kg_info.tables", table_schema="main", table_name=info.name, table_type="BASE TABLE")
     what = (

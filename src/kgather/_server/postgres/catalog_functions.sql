@@ -12,7 +12,9 @@ create view kg_pg.kg_schemas as select oid as kg_oid, nspname as kg_name from kg
 create view kg_pg.kg_texts as
   select objoid as kg_oid, classoid as kg_class, objsubid as kg_number, description as kg_text from kg_pg.pg_description;
 create macro kg_regclass(name) as (
-  select kg_oid from kg_pg.kg_classes where replace(name, '"', '') in (kg_name, kg_schema || '.' || kg_name)
+  select kg_oid from kg_pg.kg_classes
+  where replace(name, '"', '')
+    in (kg_name, kg_schema || '.' || kg_name, kg_database() || '.' || kg_schema || '.' || kg_name)
   order by kg_schema = 'pg_catalog' limit 1
 );
 create macro kg_class_name(id) as
@@ -32,7 +34,9 @@ create macro format_type(id, modifier) as coalesce(
   if(id is null, null, '???')
 );
 create macro kg_regtype(name) as (
-  select kg_oid from kg_pg.kg_types where name in (kg_name, kg_type_name(kg_oid)) order by kg_oid limit 1
+  select kg_oid from kg_pg.kg_types
+  where replace(name, '"', '') in (kg_name, replace(kg_type_name(kg_oid), '"', ''), 'pg_catalog.' || kg_name)
+  order by kg_oid limit 1
 );
 create macro pg_get_userbyid(id) as if(id = 10, 'kgather', kg_user());
 create macro pg_encoding_to_char(id) as if(id = 6, 'UTF8', '');
@@ -75,6 +79,11 @@ create macro pg_get_statisticsobjdef_columns(id) as cast(null as varchar);
 create macro pg_get_serial_sequence(name, field) as cast(null as varchar);
 create macro pg_get_keywords() as table select cast(null as varchar) as word, cast(null as varchar) as catcode,
   cast(null as varchar) as catdesc where false;
+create macro pg_show_all_settings() as table from kg_pg.pg_settings;
+create macro pg_available_extensions() as table
+  select name, default_version, comment from kg_pg.pg_available_extensions;
+create macro pg_available_extension_versions() as table
+  select * exclude (installed) from kg_pg.pg_available_extension_versions;
 create macro pg_tablespace_location(id) as '';
 create macro pg_relation_size(id) as cast(null as bigint), (id, fork) as cast(null as bigint);
 create macro pg_table_size(id) as cast(null as bigint);
@@ -124,6 +133,43 @@ create macro inet_server_addr() as cast(null as varchar);
 create macro inet_server_port() as cast(null as integer);
 create macro inet_client_addr() as cast(null as varchar);
 create macro inet_client_port() as cast(null as integer);
+create macro parse_ident(name) as list_transform(string_split(name, '.'), lambda part: replace(part, '"', ''));
+create macro to_regnamespace(name) as kg_regnamespace(name);
+create macro to_regrole(name) as if(name = kg_user(), 16383, null);
+create macro to_regproc(name) as cast(null as varchar);
+create macro pg_get_function_arg_default(id, number) as cast(null as varchar);
+create macro pg_sequence_last_value(id) as cast(null as bigint);
+create macro pg_stat_get_numscans(id) as cast(null as bigint);
+create macro pg_stat_get_live_tuples(id) as cast(null as bigint);
+create macro pg_relation_filenode(id) as cast(null as bigint);
+create macro pg_relation_filepath(id) as cast(null as varchar);
+create macro pg_collation_for(value) as cast(null as varchar);
+create macro pg_typeof(value) as lower(typeof(value));
+create macro pg_column_size(value) as cast(null as integer);
+create macro pg_ts_config_is_visible(id) as true;
+create macro pg_ts_dict_is_visible(id) as true;
+create macro pg_ts_parser_is_visible(id) as true;
+create macro pg_ts_template_is_visible(id) as true;
+create macro pg_opfamily_is_visible(id) as true;
+create macro pg_is_in_backup() as false;
+create macro pg_current_xact_id() as 1;
+create macro txid_current_snapshot() as '1:1:';
+create macro pg_export_snapshot() as '00000001-1';
+create macro pg_blocking_pids(id) as cast([] as integer[]);
+create macro has_server_privilege(a, b) as kg_may(b), (a, b, c) as kg_may(c);
+create macro has_foreign_data_wrapper_privilege(a, b) as kg_may(b), (a, b, c) as kg_may(c);
+create macro has_language_privilege(a, b) as kg_may(b), (a, b, c) as kg_may(c);
+create macro row_security_active(id) as false;
+create macro array_position(list, value) as list_position(list, value);
+create macro aclexplode(acl) as {'grantor': cast(null as uinteger), 'grantee': cast(null as uinteger),
+  'privilege_type': cast(null as varchar), 'is_grantable': cast(null as boolean)};
+create macro acldefault(kind, id) as cast([] as varchar[]);
+create macro btrim(value) as trim(value), (value, letters) as trim(value, letters);
+create macro age(id) as 0;
+create macro _pg_datetime_precision(id, modifier) as cast(null as integer);
+create macro _pg_interval_type(id, modifier) as cast(null as varchar);
+create macro _pg_numeric_precision_radix(id, modifier) as cast(null as integer);
+create macro _pg_char_octet_length(id, modifier) as cast(null as integer);
 -- Relations that look different to each session.
 create view kg_pg.pg_roles_shown as select * replace (pg_get_userbyid(oid) as rolname) from kg_pg.pg_roles;
 create view kg_pg.pg_user_shown as select * replace (kg_user() as usename) from kg_pg.pg_user;

@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from kgather._guard.labels import label
 from kgather._server.postgres.session_settings import VERSION
 
 _HERE = Path(__file__).parent
@@ -40,6 +41,12 @@ SAME_IN_DUCKDB = frozenset(_LISTS["same_in_duckdb"])
 CHARS = frozenset(_LISTS["chars"])
 """Columns of the type "char"."""
 
+FUNCTIONS = frozenset(_LISTS["functions"])
+"""Columns that hold the name of a function."""
+
+SYSTEM_COLUMNS: Mapping[str, str] = _LISTS["system_columns"]
+"""Columns that PostgreSQL has in every table, and what they are here."""
+
 TYPES: Mapping[str, TokenType] = {name: TokenType[read_as] for name, read_as in _LISTS["types"].items()}
 """Types that only PostgreSQL has, and the word that they are read as."""
 
@@ -50,13 +57,10 @@ TO_NAME: Mapping[str, str] = _LISTS["to_name"]
 SHOWN: Mapping[str, str] = _LISTS["shown"]
 """Relations that look different to each session, and the views that stand for them."""
 
-LABELS: Mapping[type[exp.Expr], str] = _by_node("labels")
-"""What PostgreSQL calls a column that is such a node."""
-
 VALUES: Mapping[type[exp.Expr], str] = {
     node: text.replace("{version}", VERSION) for node, text in _by_node("values").items()
 }
 """What a node that describes the connection becomes, in DuckDB's SQL."""
 
-VALUES_OF_CALLS: Mapping[str, str] = {LABELS[node]: text for node, text in VALUES.items()}
+VALUES_OF_CALLS: Mapping[str, str] = {label(node()): text for node, text in VALUES.items()}
 """The same where it is called as a function."""

@@ -13,20 +13,9 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from kgather._server.postgres.catalog_lists import (
-    CHARS,
-    FROM_NAME,
-    HARMLESS,
-    LABELS,
-    MACROS,
-    SAME_IN_DUCKDB,
-    SESSION,
-    SHOWN,
-    TO_NAME,
-    TYPES,
-    VALUES,
-    VALUES_OF_CALLS,
-)
+from kgather._guard.labels import label
+from kgather._server.postgres.catalog_lists import CHARS, MACROS, SESSION, SHOWN, TYPES
+from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, written
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
 from kgather._server.postgres.parameters import begins_a_query, bind, casts
 from kgather._server.postgres.session_settings import Settings
@@ -37,7 +26,6 @@ _LONGEST = 65_536
 _TOKENS = 8_000
 _DEEPEST = 200
 
-_TOLD = "This question about the catalog is not answered here."
 _APART = "Ask about the catalog and about data in statements of their own."
 
 _ABOUT = re.compile(
@@ -62,12 +50,23 @@ class Question:
 
     def sql(self, settings: Settings) -> str:
         """The SELECT for the shadow catalog. Raises PgError."""
-        return _written(self.tree.copy(), settings)
+        return written(self.tree.copy(), settings)
 
 
 def may_ask(text: str) -> bool:
     """Whether a statement is worth reading as a question about the catalog; quick, and never false for one that is."""
     return len(text) <= _LONGEST and _ABOUT.search(text) is not None
+
+
+def relations(text: str) -> tuple[str, ...]:
+    """The relations of PostgreSQL's catalog that a statement names, as far as its words tell: for the log, which holds
+    nothing else of what clients write."""
+    found = re.findall(r"\b(pg_[a-z0-9_]{1,40}|information_schema\s*\.\s*[a-z_]{1,40})\b", text.lower())
+    named = (re.sub(r"\s", "", name) for name in found)
+    return tuple(dict.fromkeys(name for name in named if name != "pg_catalog"))[:_MOST_NAMED]
+
+
+_MOST_NAMED = 16
 
 
 def read(
@@ -90,7 +89,7 @@ def read(
         trees = [tree for tree in _POSTGRES.parser().parse(_plainer(tokens), text) if tree is not None]
     except (SqlglotError, ValueError, RecursionError):
         if re.search(r"\b(?:pg_catalog|information_schema)\b", text, re.IGNORECASE):
-            raise PgError(NOT_SUPPORTED, _TOLD) from None
+            raise PgError(NOT_SUPPORTED, TOLD) from None
         return None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         return None
@@ -127,6 +126,8 @@ def _plainer(tokens: list[Token]) -> list[Token]:
         if types[:1] == [TokenType.DOT] and (
             word == "pg_catalog" or (word == "information_schema" and rest[1:] and rest[1].text.lower() in MACROS)
         ):
+            if len(found) > 1 and found[-1].token_type == TokenType.DOT:
+                del found[-2:]  # the name of the database
             at += 2
         elif word == "operator" and types[:1] == [TokenType.L_PAREN]:
             end = next((to for to in range(at + 2, len(tokens)) if tokens[to].token_type == TokenType.R_PAREN), at + 1)
@@ -144,6 +145,10 @@ def _plainer(tokens: list[Token]) -> list[Token]:
             kind = TYPES[word]
             found.append(Token(kind, kind.name, token.line, token.col, token.start, token.end))
             at += 1
+        elif found and found[-1].token_type == TokenType.DCOLON and word in _REGS and types[:2] == _BRACKETS:
+            # Nothing that is shown has arrays of these.
+            found.append(Token(TokenType.TEXT, "TEXT", token.line, token.col, token.start, token.end))
+            at += 1
         elif (
             found
             and found[-1].token_type == TokenType.ALIAS
@@ -160,6 +165,8 @@ def _plainer(tokens: list[Token]) -> list[Token]:
     return found
 
 
+_REGS = frozenset({"regtype", "regclass", "regproc", "regprocedure", "regoper", "regrole", "regnamespace"})
+_BRACKETS = [TokenType.L_BRACKET, TokenType.R_BRACKET]
 _AFTER_NAME: tuple[list[TokenType], ...] = ([TokenType.COMMA], [TokenType.FROM], [])
 
 
@@ -183,10 +190,8 @@ def _ours(table: exp.Table, known: frozenset[tuple[str, str]], data: frozenset[s
     if _is_local(table, tree):
         return True
     schema, name = table.db.lower(), table.name.lower()
-    if table.catalog:
-        return False
     if schema:
-        return schema in _SCHEMAS
+        return schema in _SCHEMAS  # in whichever database: every name of one leads here
     return name not in data and (("kg_pg", name) in known or name.startswith("pg_"))
 
 
@@ -215,12 +220,13 @@ def _place(table: exp.Table, known: frozenset[tuple[str, str]]) -> None:
     if not schema and not name.startswith("pg_"):
         return  # made in the statement
     if (place, name) not in known:
-        raise PgError(NOT_SUPPORTED, _TOLD)
+        raise PgError(NOT_SUPPORTED, TOLD)
     shown = SHOWN.get(name, name)
     if not table.alias:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
     table.set("this", exp.to_identifier(shown, quoted=True))
     table.set("db", exp.to_identifier(place))
+    table.set("catalog", None)
 
 
 # Columns
@@ -235,27 +241,7 @@ def _labels(tree: exp.Expr) -> tuple[str, ...]:
         for each in tree.expressions
     ):
         return ()
-    return tuple(_label(each) for each in tree.expressions)
-
-
-def _label(node: exp.Expr) -> str:
-    if isinstance(node, exp.Alias):
-        name = node.args["alias"]
-        return name.name if name.args.get("quoted") else name.name.lower()
-    if isinstance(node, exp.Column | exp.Dot):
-        last = node.this if isinstance(node, exp.Column) else node.expression
-        return last.name if last.args.get("quoted") else last.name.lower()
-    if isinstance(node, exp.Cast):
-        inner = _label(node.this)
-        kind = node.to.sql("postgres").lower().removesuffix("[]")
-        return inner if inner != "?column?" else {"boolean": "bool", "bigint": "int8", "int": "int4"}.get(kind, kind)
-    if isinstance(node, exp.Paren):
-        return _label(node.this)
-    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-        return _label(node.this.expressions[0])
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return next((name for kind, name in LABELS.items() if isinstance(node, kind)), "?column?")
+    return tuple(label(each) for each in tree.expressions)
 
 
 def _configured(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
@@ -263,122 +249,13 @@ def _configured(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
     calls = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "set_config"]
     found = []
     for call in calls:
-        name, value = [_plain(each) for each in call.expressions[:2]] if len(call.expressions) == 3 else (None, None)
+        if any(is_null(each) for each in call.expressions):
+            continue
+        name, value = [plain(each) for each in call.expressions[:2]] if len(call.expressions) == 3 else (None, None)
         if name is None or value is None:
-            raise PgError(NOT_SUPPORTED, _TOLD)
+            raise PgError(NOT_SUPPORTED, TOLD)
         found.append((name, value))
     return tuple(found)
-
-
-# Writing
-
-
-def _written(tree: exp.Expr, settings: Settings) -> str:
-    for node in list(tree.walk(bfs=True))[::-1]:  # what is inside comes first
-        new = _rewritten(node, settings)
-        if new is None:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
-    return tree.sql("duckdb", comments=False)
-
-
-def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
-    """What a node becomes, None where it stays. Raises PgError for a function that is in no list."""
-    if isinstance(node, exp.Cast) and isinstance(node.to, exp.ObjectIdentifier):
-        return _regged(node)
-    for kind, text in VALUES.items():
-        if isinstance(node, kind):
-            return _parsed(text)
-    if isinstance(node, exp.Any | exp.All):
-        listed = _listed(node.this.unnest())
-        return type(node)(this=exp.Paren(this=listed)) if listed is not None else None
-    if isinstance(node, exp.Cast) and node.to.is_type(exp.DType.ARRAY) and (listed := _listed(node.this)) is not None:
-        return exp.cast(listed, node.to)
-    if isinstance(node, exp.Format):
-        form = node.this.copy()
-        if isinstance(form, exp.Literal):
-            form = exp.Literal.string(re.sub("%[IL]", "%s", form.name))
-        return exp.Anonymous(this="printf", expressions=[form, *(each.copy() for each in node.expressions)])
-    if isinstance(node, exp.Column) and node.name.lower() == "tableoid":
-        return exp.Literal.number(0)
-    if isinstance(node, exp.Anonymous):
-        return _called(node, settings)
-    if isinstance(node, exp.Func) and type(node).__name__ not in HARMLESS:
-        raise PgError(NOT_SUPPORTED, _TOLD)
-    return None
-
-
-def _called(node: exp.Anonymous, settings: Settings) -> exp.Expr | None:
-    name = node.name.lower()
-    if name in ("current_setting", "set_config"):
-        first = _plain(node.expressions[0]) if node.expressions else None
-        if first is None:
-            raise PgError(NOT_SUPPORTED, _TOLD)
-        if name == "set_config":
-            return node.expressions[1].copy()
-        try:
-            return exp.Literal.string(settings.get(first))
-        except PgError:
-            if len(node.expressions) > 1:
-                return exp.Null()
-            raise
-    if name == "all" and len(node.expressions) == 1:
-        listed = _listed(node.expressions[0])
-        return exp.Anonymous(this="ALL", expressions=[listed]) if listed is not None else None
-    if name in ("json_build_object", "jsonb_build_object"):
-        return exp.Anonymous(this="json_object", expressions=[each.copy() for each in node.expressions])
-    if name in VALUES_OF_CALLS:
-        return _parsed(VALUES_OF_CALLS[name])
-    if name not in MACROS and name not in SAME_IN_DUCKDB:
-        raise PgError(NOT_SUPPORTED, _TOLD)
-    return None
-
-
-def _is_name(node: exp.Expr) -> bool:
-    """Whether what is cast to regclass is a name, and no number."""
-    if isinstance(node, exp.Literal):
-        return not node.name.isdigit()
-    made = isinstance(node, exp.Anonymous) and node.name.lower() in ("printf", "quote_ident")
-    return made or isinstance(node, exp.Concat | exp.DPipe | exp.Null)
-
-
-def _plain(node: exp.Expr) -> str | None:
-    """The text that a constant is, under whatever casts; None for any other expression."""
-    while isinstance(node, exp.Cast | exp.Paren):
-        node = node.this
-    return node.name if isinstance(node, exp.Literal) else None
-
-
-def _listed(node: exp.Expr) -> exp.Array | None:
-    """The array that a text as '{a,b}' is, None for any other expression."""
-    if not isinstance(node, exp.Literal) or not re.fullmatch(r"\{[^\"\\{}]*\}", node.name):
-        return None
-    return exp.Array(expressions=[exp.Literal.string(item.strip()) for item in node.name[1:-1].split(",") if item])
-
-
-def _regged(node: exp.Cast) -> exp.Expr:
-    """A cast to regclass or its kin: of a name to its number, of a number to its name."""
-    kind = str(node.to.this).upper()
-    inner = node.this.unnest()
-    while isinstance(inner, exp.Cast) and not isinstance(inner.to, exp.ObjectIdentifier):
-        inner = inner.this.unnest()
-    if _is_name(inner):
-        function = FROM_NAME.get(kind)
-        return exp.func(function, inner.copy()) if function else inner.copy()
-    function = TO_NAME.get(kind)
-    if function is None:
-        return exp.cast(node.this.copy(), "text")
-    number = exp.cast(node.this.copy(), "bigint")
-    return exp.func(function, number, *([exp.Null()] if function == "format_type" else []))
-
-
-def _parsed(text: str) -> exp.Expr:
-    parsed: object = exp.maybe_parse(text, dialect="duckdb")
-    assert isinstance(parsed, exp.Expr)
-    return parsed
 
 
 def _depth(tree: exp.Expr) -> int:

@@ -508,3 +508,144 @@ create table kg_info.views (
   is_updatable varchar, is_insertable_into varchar, is_trigger_updatable varchar, is_trigger_deletable varchar,
   is_trigger_insertable_into varchar
 );
+-- Relations that nothing here is in; clients ask for a few of their columns.
+create table kg_pg.pg_amproc (
+  oid uinteger, amprocfamily uinteger, amproclefttype uinteger, amprocrighttype uinteger, amprocnum smallint, amproc
+  varchar
+);
+create table kg_pg.pg_authid as from kg_pg.pg_roles;
+create table kg_pg.pg_conversion (
+  oid uinteger, conname varchar, connamespace uinteger, conowner uinteger, conforencoding integer, contoencoding
+  integer, conproc varchar, condefault boolean
+);
+create table kg_pg.pg_init_privs (
+  objoid uinteger, classoid uinteger, objsubid integer, privtype varchar, initprivs varchar[]
+);
+create table kg_pg.pg_largeobject_metadata (
+  oid uinteger, lomowner uinteger, lomacl varchar[]
+);
+create table kg_pg.pg_seclabel (
+  objoid uinteger, classoid uinteger, objsubid integer, provider varchar, label varchar
+);
+create table kg_pg.pg_statistic (
+  starelid uinteger, staattnum smallint, stainherit boolean, stanullfrac real, stawidth integer, stadistinct real
+);
+create table kg_pg.pg_stats (
+  schemaname varchar, tablename varchar, attname varchar, inherited boolean, null_frac real, avg_width integer,
+  n_distinct real, most_common_vals varchar[], most_common_freqs real[], histogram_bounds varchar[], correlation real
+);
+create table kg_pg.pg_subscription_rel (
+  srsubid uinteger, srrelid uinteger, srsubstate varchar, srsublsn varchar
+);
+create table kg_pg.pg_transform (
+  oid uinteger, trftype uinteger, trflang uinteger, trffromsql varchar, trftosql varchar
+);
+create table kg_pg.pg_ts_config (
+  oid uinteger, cfgname varchar, cfgnamespace uinteger, cfgowner uinteger, cfgparser uinteger
+);
+create table kg_pg.pg_ts_config_map (
+  mapcfg uinteger, maptokentype integer, mapseqno integer, mapdict uinteger
+);
+create table kg_pg.pg_ts_dict (
+  oid uinteger, dictname varchar, dictnamespace uinteger, dictowner uinteger, dicttemplate uinteger, dictinitoption
+  varchar
+);
+create table kg_pg.pg_ts_parser (
+  oid uinteger, prsname varchar, prsnamespace uinteger, prsstart varchar, prstoken varchar, prsend varchar, prsheadline
+  varchar, prslextype varchar
+);
+create table kg_pg.pg_ts_template (
+  oid uinteger, tmplname varchar, tmplnamespace uinteger, tmplinit varchar, tmpllexize varchar
+);
+create table kg_pg.pg_group (
+  groname varchar, grosysid uinteger, grolist uinteger[]
+);
+create table kg_pg.pg_prepared_statements (
+  name varchar, statement varchar, prepare_time timestamp, parameter_types varchar[], result_types varchar[], from_sql
+  boolean, generic_plans bigint, custom_plans bigint
+);
+create table kg_pg.pg_prepared_xacts (
+  transaction bigint, gid varchar, prepared timestamp, owner varchar, database varchar
+);
+create table kg_pg.pg_replication_slots (
+  slot_name varchar, plugin varchar, slot_type varchar, datoid uinteger, database varchar, temporary boolean, active
+  boolean, active_pid integer, xmin bigint, catalog_xmin bigint, restart_lsn varchar, confirmed_flush_lsn varchar
+);
+create table kg_pg.pg_shadow as from kg_pg.pg_user;
+create table kg_pg.pg_timezone_abbrevs (
+  abbrev varchar, utc_offset varchar, is_dst boolean
+);
+create table kg_pg.pg_user_mappings (
+  umid uinteger, srvid uinteger, srvname varchar, umuser uinteger, usename varchar, umoptions varchar[]
+);
+create table kg_pg.pg_stat_sys_tables as from kg_pg.pg_stat_all_tables;
+create table kg_pg.pg_stat_all_indexes (
+  relid uinteger, indexrelid uinteger, schemaname varchar, relname varchar, indexrelname varchar, idx_scan bigint,
+  last_idx_scan timestamp, idx_tup_read bigint, idx_tup_fetch bigint
+);
+create table kg_pg.pg_stat_user_indexes as from kg_pg.pg_stat_all_indexes;
+create table kg_pg.pg_statio_all_tables (
+  relid uinteger, schemaname varchar, relname varchar, heap_blks_read bigint, heap_blks_hit bigint, idx_blks_read
+  bigint, idx_blks_hit bigint, toast_blks_read bigint, toast_blks_hit bigint, tidx_blks_read bigint, tidx_blks_hit
+  bigint
+);
+create table kg_pg.pg_statio_user_tables as from kg_pg.pg_statio_all_tables;
+create table kg_pg.pg_statio_all_indexes (
+  relid uinteger, indexrelid uinteger, schemaname varchar, relname varchar, indexrelname varchar, idx_blks_read
+  bigint, idx_blks_hit bigint
+);
+create table kg_pg.pg_statio_user_indexes as from kg_pg.pg_statio_all_indexes;
+create table kg_pg.pg_stat_database (
+  datid uinteger, datname varchar, numbackends integer, xact_commit bigint, xact_rollback bigint, blks_read bigint,
+  blks_hit bigint, tup_returned bigint, tup_fetched bigint, tup_inserted bigint, tup_updated bigint, tup_deleted
+  bigint, conflicts bigint, temp_files bigint, temp_bytes bigint, deadlocks bigint, stats_reset timestamp
+);
+create table kg_pg.pg_stat_replication (
+  pid integer, usesysid uinteger, usename varchar, application_name varchar, client_addr varchar, state varchar,
+  sync_state varchar
+);
+create table kg_pg.pg_stat_user_functions (
+  funcid uinteger, schemaname varchar, funcname varchar, calls bigint, total_time double, self_time double
+);
+create table kg_info.column_column_usage (
+  table_catalog varchar, table_schema varchar, table_name varchar, column_name varchar, dependent_column varchar
+);
+create table kg_info.data_type_privileges (
+  object_catalog varchar, object_schema varchar, object_name varchar, object_type varchar, dtd_identifier varchar
+);
+create table kg_info.foreign_data_wrappers (
+  foreign_data_wrapper_catalog varchar, foreign_data_wrapper_name varchar, authorization_identifier varchar,
+  library_name varchar, foreign_data_wrapper_language varchar
+);
+create table kg_info.foreign_server_options (
+  foreign_server_catalog varchar, foreign_server_name varchar, option_name varchar, option_value varchar
+);
+create table kg_info.foreign_table_options (
+  foreign_table_catalog varchar, foreign_table_schema varchar, foreign_table_name varchar, option_name varchar,
+  option_value varchar
+);
+create table kg_info.role_routine_grants as from kg_info.routine_privileges;
+create table kg_info.role_udt_grants as from kg_info.udt_privileges;
+create table kg_info.role_usage_grants as from kg_info.usage_privileges;
+create table kg_info.sql_features (
+  feature_id varchar, feature_name varchar, sub_feature_id varchar, sub_feature_name varchar, is_supported varchar,
+  is_verified_by varchar, comments varchar
+);
+create table kg_info.sql_implementation_info (
+  implementation_info_id varchar, implementation_info_name varchar, integer_value integer, character_value varchar,
+  comments varchar
+);
+create table kg_info.sql_sizing (
+  sizing_id integer, sizing_name varchar, supported_value integer, comments varchar
+);
+create table kg_info.triggered_update_columns (
+  trigger_catalog varchar, trigger_schema varchar, trigger_name varchar, event_object_catalog varchar,
+  event_object_schema varchar, event_object_table varchar, event_object_column varchar
+);
+create table kg_info.user_mappings (
+  authorization_identifier varchar, foreign_server_catalog varchar, foreign_server_name varchar
+);
+create table kg_info.view_routine_usage (
+  table_catalog varchar, table_schema varchar, table_name varchar, specific_catalog varchar, specific_schema varchar,
+  specific_name varchar
+);

@@ -2,11 +2,12 @@
 
 from typing import NoReturn
 
-from pygwire.messages import ErrorResponse
+from pygwire.messages import ErrorResponse, NoticeResponse
 
 from kgather._guard.refused import Refused
 from kgather._server.service import Internal, Unavailable
 
+SUCCESS = "00000"
 PROTOCOL = "08P01"
 TOO_MANY_CONNECTIONS = "53300"
 TOO_MUCH_KEPT = "54000"
@@ -23,7 +24,13 @@ WRONG_BINARY = "22P03"
 IN_FAILED_TRANSACTION = "25P02"
 NO_TRANSACTION = "25P01"
 NO_SUCH_SAVEPOINT = "3B001"
+IN_TRANSACTION = "25001"
+READ_ONLY = "25006"
+OBJECT_STATE = "55000"
+WRONG_ENCODING = "22021"
+NO_SUCH_CURSOR = NO_SUCH_PORTAL
 NOT_SUPPORTED = "0A000"
+UNDEFINED_FUNCTION = "42883"
 SYNTAX = "42601"
 CANCELLED = "57014"
 SHUTTING_DOWN = "57P01"
@@ -32,19 +39,28 @@ INTERNAL = "XX000"
 
 
 class PgError(Exception):
-    """A statement that is not answered. position: in the text of the statement, in characters from 1."""
+    """A statement that is not answered. position: in the client's text, in characters from 1. hint: what to do."""
 
     severity = "ERROR"
 
-    def __init__(self, code: str, message: str, position: int | None = None) -> None:
+    def __init__(self, code: str, message: str, position: int | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.position = position
+        self.hint = hint
+
+    def moved(self, by: int) -> "PgError":
+        """The same error, of a statement that begins so many characters further on in the text."""
+        if self.position is not None:
+            self.position = max(self.position + by, 1)
+        return self
 
     def response(self) -> ErrorResponse:
-        """As a message of the protocol. Severity, code, text and position are all that it ever says."""
+        """As a message of the protocol. Severity, code, text, hint and position are all that it ever says."""
         fields = {"S": self.severity, "V": self.severity, "C": self.code, "M": self.message.replace("\0", " ")}
+        if self.hint is not None:
+            fields["H"] = self.hint.replace("\0", " ")
         if self.position is not None:
             fields["P"] = str(self.position)
         return ErrorResponse(fields=fields)
@@ -64,5 +80,11 @@ def violate(what: str) -> NoReturn:
 def told(error: Refused | Unavailable | Internal) -> PgError:
     """What a client is told when there is no answer."""
     kind = FatalError if isinstance(error, Unavailable) and error.kind in ("shutting_down", "revoked") else PgError
-    position = error.position if isinstance(error, Refused) and error.static else None
-    return kind(error.code, error.reason, position)
+    if not isinstance(error, Refused):
+        return kind(error.code, error.reason)
+    return kind(error.code, error.sentence, error.position if error.static else None, error.hint)
+
+
+def notice(message: str, code: str = SUCCESS, severity: str = "NOTICE") -> NoticeResponse:
+    """Something to tell beside an answer."""
+    return NoticeResponse(fields={"S": severity, "V": severity, "C": code, "M": message})

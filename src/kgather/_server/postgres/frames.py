@@ -26,7 +26,7 @@ from pygwire.messages import (
     Terminate,
 )
 
-from kgather._server.postgres.errors import NOT_SUPPORTED, FatalError, violate
+from kgather._server.postgres.errors import NOT_SUPPORTED, PROTOCOL, WRONG_ENCODING, FatalError, PgError, violate
 from kgather._server.postgres.stream import Stream
 
 STATEMENTS: Mapping[bytes, type[PGMessage]] = {
@@ -41,6 +41,9 @@ STATEMENTS: Mapping[bytes, type[PGMessage]] = {
     b"X": Terminate,
 }
 """Messages of a client that has logged in."""
+
+_TEXTS = (b"Q", b"P")
+"""Messages that are mostly a statement."""
 
 FUNCTION_CALL = b"F"
 OUT_OF_COPY = frozenset({b"d", b"c", b"f"})
@@ -65,6 +68,27 @@ async def read_frame(stream: Stream, known: frozenset[bytes], most: int) -> tupl
     if not _HEAD <= length <= most:
         violate("the length of a message is out of bounds")
     return kind, await stream.read(length - _HEAD)
+
+
+def statement(kind: bytes, content: bytes) -> PGMessage:
+    """A message of a client that has logged in. Where its content is wrong its end is known all the same: PgError is
+    raised, and the conversation goes on."""
+    try:
+        return decoded(STATEMENTS[kind], content)
+    except FatalError as error:
+        if kind in _TEXTS and not _is_utf8(content):
+            raise PgError(WRONG_ENCODING, "The statement is no text in UTF-8.", hint="Send texts in UTF-8.") from None
+        if kind in _TEXTS and b"\0" in content[:-1].strip(b"\0"):
+            raise PgError(PROTOCOL, "The statement holds a zero byte, or its message has another length.") from None
+        raise PgError(error.code, error.message) from None
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def decoded(kind: type[PGMessage], content: bytes) -> PGMessage:

@@ -33,8 +33,11 @@ def _failed() -> FatalError:
     return FatalError(WRONG_PASSWORD, "The name or the password is wrong.")
 
 
-async def log_in(stream: Stream, name: str, users: Users, certificate: str | None, most: int) -> None:
-    """Have a client prove that it knows a user's password. certificate: of the server in PEM, over TLS.
+async def log_in(
+    stream: Stream, name: str, users: Users, certificate: str | None, most: int, *, delay: float = 0.0
+) -> None:
+    """Have a client prove that it knows a user's password. certificate: of the server in PEM, over TLS. delay: seconds
+    before it is answered, right or wrong.
 
     Raises FatalError, after a while, where it does not; GoneError.
     """
@@ -53,6 +56,7 @@ async def log_in(stream: Stream, name: str, users: Users, certificate: str | Non
         await stream.drain()
         _, content = await read_frame(stream, _ONLY, most)
         last = decoded(NEXT_ANSWER[PASSWORD], content)
+        await asyncio.sleep(delay)
         assert isinstance(last, SASLResponse)
         server.set_client_final(last.data.decode("utf-8"))
         proof = server.get_server_final()

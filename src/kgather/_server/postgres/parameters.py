@@ -5,6 +5,7 @@ column, a constant or an aggregate, under a cast, in LIMIT. Anything else is tex
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import tzinfo
 from typing import Any
 
@@ -16,7 +17,7 @@ from kgather._guard.catalog import Catalog
 from kgather._guard.plan import Kind, Value
 from kgather._guard.policy import fold
 from kgather._server.postgres import types
-from kgather._server.postgres.errors import NOT_SUPPORTED, PROTOCOL, WRONG_BINARY, WRONG_TEXT, PgError
+from kgather._server.postgres.errors import NOT_SUPPORTED, PROTOCOL, WRONG_BINARY, WRONG_ENCODING, WRONG_TEXT, PgError
 from kgather._server.postgres.types import BINARY, UnreadableError, read_parameter
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
@@ -36,6 +37,7 @@ _KINDS: Mapping[int, Kind] = {
     types.TIMESTAMP.oid: "timestamp",
     types.TIMESTAMPTZ.oid: "timestamp",
     **dict.fromkeys((types.CHAR.oid, 19, types.STRING.oid, 705, 1042, types.VARCHAR.oid), "text"),
+    **dict.fromkeys((types.REGCLASS.oid, types.REGTYPE.oid), "text"),
 }
 """Types that the guard has values of."""
 
@@ -65,16 +67,22 @@ _WORDS = {
     **dict.fromkeys(("int2", "smallint"), types.INT2.oid),
     **dict.fromkeys(("int4", "int", "integer"), types.INT4.oid),
     **dict.fromkeys(("int8", "bigint"), types.INT8.oid),
-    **dict.fromkeys(("oid", "regclass", "regtype"), types.OID.oid),
+    "oid": types.OID.oid,
+    "regclass": types.REGCLASS.oid,
+    "regtype": types.REGTYPE.oid,
     **dict.fromkeys(("text", "varchar", "name"), types.STRING.oid),
     "bool": types.BOOL.oid,
     "boolean": types.BOOL.oid,
 }
+_WHOLE = (types.INT2.oid, types.INT4.oid, types.INT8.oid)
 _ARRAYS = {21: 1005, 23: 1007, 20: 1016, 26: 1028, 25: 1009}
 
 
-def guessed(text: str, declared: Sequence[int], catalog: Catalog) -> tuple[int, ...]:
-    """The types of a statement's parameters. declared: by the client, 0 or missing where it does not say."""
+def guessed(
+    text: str, declared: Sequence[int], catalog: Catalog, arrays: frozenset[int] = frozenset()
+) -> tuple[int, ...]:
+    """The types of a statement's parameters. declared: by the client, 0 or missing where it does not say. arrays: the
+    numbers of those that stand for all values of an array."""
     try:
         tokens = _DUCKDB.tokenize(text)
         # Of other statements the parser would log the text.
@@ -91,9 +99,13 @@ def guessed(text: str, declared: Sequence[int], catalog: Catalog) -> tuple[int, 
         raise PgError(PROTOCOL, f"A statement takes {MOST:,} parameters at most.")
     said = [*declared, *[0] * (count - len(declared))]
     assert tree is not None or not places
-    return tuple(
+    found = [
         oid or (_guess(places[at], tree, catalog) if tree is not None and at in places else types.STRING.oid)
         for at, oid in enumerate(said, 1)
+    ]
+    return tuple(
+        types.ARRAY_OF.get(oid, types.ARRAY_OF[types.STRING.oid]) if at in arrays and oid not in types.ELEMENTS else oid
+        for at, oid in enumerate(found, 1)
     )
 
 
@@ -102,16 +114,25 @@ def begins_a_query(tokens: Sequence[Token]) -> bool:
     return bool(tokens) and tokens[0].token_type in _QUERY
 
 
-def kinds(oids: Sequence[int]) -> tuple[Kind, ...]:
-    """What the guard knows these types as. Raises PgError for one that it does not know."""
-    for at, oid in enumerate(oids, 1):
+def kinds(oids: Sequence[int], arrays: frozenset[int] = frozenset()) -> tuple[Kind, ...]:
+    """What the guard knows these types as. arrays: the numbers of those that are known as their elements. Raises
+    PgError for one that it does not know."""
+    elements = [types.ELEMENTS.get(oid, oid) if at in arrays else oid for at, oid in enumerate(oids, 1)]
+    for at, oid in enumerate(elements, 1):
         if oid not in _KINDS:
             raise _unknown(at)
-    return tuple(_KINDS[oid] for oid in oids)
+    return tuple(_KINDS[oid] for oid in elements)
 
 
-def values(oids: Sequence[int], raw: Sequence[bytes | None], formats: Sequence[int], zone: tzinfo) -> tuple[Any, ...]:
-    """The values of parameters. Raises PgError."""
+def values(
+    oids: Sequence[int],
+    raw: Sequence[bytes | None],
+    formats: Sequence[int],
+    zone: tzinfo,
+    declared: Sequence[int] = (),
+) -> tuple[Any, ...]:
+    """The values of parameters. declared: the types that the client said; one that was guessed to be a whole number
+    may be any number. Raises PgError."""
     if len(raw) != len(oids):
         raise PgError(PROTOCOL, f"The statement takes {len(oids)} parameters, {len(raw)} are given.")
     found: list[Value] = []
@@ -121,9 +142,32 @@ def values(oids: Sequence[int], raw: Sequence[bytes | None], formats: Sequence[i
         try:
             found.append(None if each is None else read_parameter(oid, each, form, zone))
         except UnreadableError:
+            number = _number_instead(oid, each, form, zone) if not any(declared[at - 1 : at]) else None
+            if number is not None:
+                found.append(number)
+                continue
+            if oid in (types.STRING.oid, types.VARCHAR.oid) and each is not None and not _is_text(each):
+                raise PgError(WRONG_ENCODING, f"Parameter ${at} is no text in UTF-8 without zero bytes.") from None
             code = WRONG_BINARY if form == BINARY else WRONG_TEXT
             raise PgError(code, f"Parameter ${at} is no value of its type.") from None
     return tuple(found)
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        return "\0" not in raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+
+
+def _number_instead(oid: int, raw: bytes | None, form: int, zone: tzinfo) -> Value:
+    """A number with a fraction where a whole one was expected: a column is compared with it all the same."""
+    if oid not in _WHOLE or form == BINARY or raw is None:
+        return None
+    with suppress(UnreadableError):
+        number = read_parameter(types.NUMERIC.oid, raw, form, zone)
+        return number if number.is_finite() else None
+    return None
 
 
 def _unknown(at: int) -> PgError:

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 from pygwire.messages import DataRow, FieldDescription, RowDescription
 
+from kgather._guard.json_calls import is_marked
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
-from kgather._server.postgres.types import TEXT, PgType, of_arrow
+from kgather._server.postgres.types import JSON, TEXT, PgType, of_arrow
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,34 @@ class Result:
         return cls(tuple(columns), len(rows), lambda start, end: rows[start:end])
 
     @classmethod
-    def of_table(cls, table: pa.Table) -> "Result":
-        """From what the guard answers; rows are made of it as they are sent."""
+    def of_table(cls, table: pa.Table, labels: Sequence[str] = ()) -> "Result":
+        """From what the guard answers; rows are made of it as they are sent. labels: the columns' names."""
 
         def portion(start: int, end: int) -> list[tuple[Any, ...]]:
             values = [column.to_pylist() for column in table.slice(start, end - start).columns]
             return list(zip(*values, strict=True))
 
-        return cls(tuple(columns_of(table.schema)), table.num_rows, portion)
+        return cls(tuple(columns_of(table.schema, labels)), table.num_rows, portion)
+
+    def picked(self, numbers: range) -> "Result":
+        """Some of the rows, in an order of their own."""
+        if numbers.step == 1:
+            return Result(self.columns, len(numbers), lambda start, end: self.portion(*_ends(numbers[start:end])))
+        rows = self.portion(*_ends(numbers[::-1]))[::-1]
+        return Result.of_rows(self.columns, rows)
 
 
-def columns_of(schema: pa.Schema) -> list[Column]:
-    """The columns that an answer of the guard has."""
-    return [Column(field.name, of_arrow(field.type)) for field in schema]
+def columns_of(schema: pa.Schema, labels: Sequence[str] = ()) -> list[Column]:
+    """The columns that an answer of the guard has. labels: their names, if not those of the schema."""
+    names = labels or schema.names
+    return [
+        Column(name, JSON if is_marked(field) else of_arrow(field.type))
+        for name, field in zip(names, schema, strict=True)
+    ]
+
+
+def _ends(numbers: range) -> tuple[int, int]:
+    return (numbers.start, numbers.start + len(numbers))
 
 
 def row_description(columns: Sequence[Column], formats: Sequence[int]) -> bytes:
@@ -72,18 +88,25 @@ def spread(formats: Sequence[int], count: int) -> list[int]:
 
 
 def data_rows(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], formats: Sequence[int]) -> Iterator[bytes]:
-    """Rows as messages. Raises PgError for a value that is none of its column's type."""
+    """Rows as messages. Raises as `written`."""
+    for fields in written(columns, rows, formats):
+        yield DataRow(columns=fields).to_wire()
+
+
+def written(
+    columns: Sequence[Column], rows: Sequence[tuple[Any, ...]], formats: Sequence[int]
+) -> Iterator[list[bytes | None]]:
+    """The values of rows as bytes, None for NULL. Raises PgError for a value that is none of its column's type."""
     writers = [
         _text_of(column.type) if form == TEXT else column.type.binary
         for column, form in zip(columns, spread(formats, len(columns)), strict=True)
     ]
     for row in rows:
         try:
-            fields = [None if value is None else write(value) for write, value in zip(writers, row, strict=True)]
+            yield [None if value is None else write(value) for write, value in zip(writers, row, strict=True)]
         except (ArithmeticError, ValueError, TypeError, AttributeError, struct.error):
             told = "A value of the result does not fit the type that its column has."
             raise PgError(NOT_SUPPORTED, told) from None
-        yield DataRow(columns=fields).to_wire()
 
 
 def _text_of(type_: PgType) -> Callable[[Any], bytes]:

@@ -19,6 +19,7 @@ from pygwire.messages import (
     StartupMessage,
 )
 
+from kgather._server.logins import FailedLogins
 from kgather._server.postgres import errors
 from kgather._server.postgres.catalog import ShadowCatalog, Who
 from kgather._server.postgres.errors import FatalError, PgError
@@ -37,8 +38,9 @@ WIRE = "postgres"
 
 _NEWEST = 0x0003_0002
 _SHORT_KEY, _LONG_KEY = 4, 32
-_SPARE = 16
-"""Connections beyond the limit that are listened to for long enough to be told so, or to cancel a query."""
+_HANDSHAKE = b"\x16"
+"""What TLS begins with; every message of the protocol begins with a length, whose first byte is 0."""
+ALPN = "postgresql"
 _CONNECTIONS, _PRINCIPAL = "connections", "principal"
 """Why a connection is turned away."""
 _FAREWELL = 1.0  # seconds for the last words to leave
@@ -49,12 +51,19 @@ _log = logging.getLogger("kgather._server.postgres")
 
 @dataclass(eq=False)
 class _Client:
-    """A connection, from its first byte on. key: what its queries are cancelled with."""
+    """A connection, from its first byte on. number: in the order of their coming; key: what its queries are cancelled
+    with."""
 
     stream: Stream
+    number: int
     task: "asyncio.Task[None] | None" = None
     session: Session | None = None
     key: bytes = b""
+
+    @property
+    def network(self) -> str:
+        """Where it is, as far as connections that have not logged in are counted by it."""
+        return self.stream.address or ""
 
 
 class PostgresServer:
@@ -67,6 +76,7 @@ class PostgresServer:
         settings: ServerSettings,
         telemetry: Telemetry,
         tls: ssl.SSLContext | None = None,
+        failed: FailedLogins | None = None,
     ) -> None:
         self._service = service
         self._users = users
@@ -74,6 +84,7 @@ class PostgresServer:
         self._telemetry = telemetry
         self._tls = tls
         self._certificate = certificate_of(tls) if tls is not None else None
+        self._failed = failed or FailedLogins()
         self._shadow = ShadowCatalog(service.guard.catalog)
         self._pool = ThreadPoolExecutor(_CATALOG_THREADS, thread_name_prefix="kgather-catalog")
         self._clients: set[_Client] = set()
@@ -81,6 +92,7 @@ class PostgresServer:
         self._of_principal: Counter[str] = Counter()
         self._listening: asyncio.Server | None = None
         self._stopping = False
+        self._accepted_so_far = 0
         self.port = settings.port
 
     async def start(self) -> None:
@@ -113,6 +125,10 @@ class PostgresServer:
         await self._gone(_FAREWELL)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def renew_certificate(self) -> None:
+        """Take note that the TLS context has another certificate."""
+        self._certificate = certificate_of(self._tls) if self._tls is not None else None
+
     @property
     def version(self) -> str:
         """The version that clients are told."""
@@ -135,7 +151,8 @@ class PostgresServer:
     # A connection
 
     def _accepted(self, stream: Stream) -> None:
-        client = _Client(stream)
+        self._accepted_so_far += 1
+        client = _Client(stream, self._accepted_so_far)
         self._clients.add(client)
         self._telemetry.connected(WIRE, +1)
         client.task = asyncio.get_running_loop().create_task(self._serve(client))
@@ -176,8 +193,7 @@ class PostgresServer:
                 del self._of_principal[user]
 
     async def _talk(self, client: _Client) -> None:
-        if len(self._clients) > self._settings.max_connections + _SPARE:
-            raise self._turned_away(_CONNECTIONS)
+        self._make_room()
         try:
             async with asyncio.timeout(self._settings.authentication_timeout_s):
                 startup = await self._greeted(client.stream)
@@ -192,6 +208,8 @@ class PostgresServer:
     async def _greeted(self, stream: Stream) -> StartupMessage | None:
         """What a client begins with, after encryption if it asks for it; None where it came to cancel a query."""
         asked: set[StartupRequestCode] = set()
+        if await stream.first_byte() == _HANDSHAKE:
+            await self._encrypted(stream)
         while True:
             first = await read_startup(stream, self._settings.max_unauthenticated_bytes)
             if isinstance(first, CancelRequest):
@@ -211,13 +229,33 @@ class PostgresServer:
                 stream.write(b"N")
                 await stream.drain()
 
+    async def _encrypted(self, stream: Stream) -> None:
+        """TLS from the first byte on, as with sslnegotiation=direct: the client has to say which protocol is inside."""
+        if self._tls is None:
+            errors.violate("the server has no certificate for TLS")
+        await stream.encrypt(self._tls, b"", self._settings.authentication_timeout_s)
+        found = stream.encryption
+        if found is None or found.selected_alpn_protocol() != ALPN:
+            errors.violate("TLS from the first byte on needs ALPN")
+
+    def _make_room(self) -> None:
+        """Connections that have not logged in are let go where there are too many: the oldest of the address that has
+        most of them, so that nobody keeps the others out."""
+        waiting = [client for client in self._clients if client.session is None]
+        if len(waiting) <= self._settings.max_unauthenticated:
+            return
+        busiest, _ = Counter(client.network for client in waiting).most_common(1)[0]
+        oldest = min((client for client in waiting if client.network == busiest), key=lambda client: client.number)
+        self._telemetry.turned_away(WIRE, _CONNECTIONS)
+        oldest.stream.abort()
+
     async def _let_in(self, client: _Client, startup: StartupMessage) -> Session:
         stream = client.stream
         if self._stopping:
             raise FatalError(errors.SHUTTING_DOWN, "The server is shutting down.")
         if self._tls is not None and stream.encryption is None:
             raise FatalError(errors.NOT_PERMITTED, "Connect with TLS, as with sslmode=require.")
-        if len(self._clients) > self._settings.max_connections:
+        if len(self._sessions) >= self._settings.max_connections:
             raise self._turned_away(_CONNECTIONS)
         self._negotiate(stream, startup)
         user = startup.params.get("user", "")
@@ -225,16 +263,20 @@ class PostgresServer:
             raise FatalError(errors.NOT_PERMITTED, "Say who you are: the startup message names no user.")
         settings = _settings_of(startup)
         certificate = self._certificate if stream.encryption is not None else None
+        delay = self._failed.delay(stream.address)
         try:
-            await log_in(stream, user, self._users, certificate, self._settings.max_unauthenticated_bytes)
+            await log_in(stream, user, self._users, certificate, self._settings.max_unauthenticated_bytes, delay=delay)
         except FatalError:
             self._telemetry.login(WIRE, ok=False)
+            self._failed.failed(WIRE, stream.address, user)
             raise
         self._telemetry.login(WIRE, ok=True)
+        if len(self._sessions) >= self._settings.max_connections:
+            raise self._turned_away(_CONNECTIONS)
         if self._of_principal[user] >= self._settings.connections_per_principal:
             raise self._turned_away(_PRINCIPAL)
         pid = self._new_pid()
-        who = Who(user, startup.params.get("database", user), pid)
+        who = Who(user, startup.params.get("database", user), pid, stream.address)
         client.session = session = Session(stream, who, settings, self._service, self._catalog, self._pool)
         client.key = secrets.token_bytes(_LONG_KEY if startup.protocol_version >= _NEWEST else _SHORT_KEY)
         self._of_principal[user] += 1

@@ -5,6 +5,8 @@ for bytes that came after it, and a client that sends without end is not read fr
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable
 
@@ -76,6 +78,32 @@ class Stream(asyncio.Protocol):
     def encryption(self) -> ssl.SSLObject | None:
         """Of an encrypted connection."""
         return self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+
+    @property
+    def address(self) -> str | None:
+        """Where the client is, without its port."""
+        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(peer[0]) if isinstance(peer, tuple) and peer else None
+
+    async def first_byte(self) -> bytes:
+        """The first byte that comes, left where it is: TLS has to find it there. Call it once, as the first thing that
+        is done with a new connection, so that nothing was read yet. Raises GoneError."""
+        transport = self._open()
+        transport.pause_reading()
+        with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as peeked:
+            peeked.setblocking(False)
+            first = None
+            while first is None:
+                try:
+                    first = peeked.recv(1, socket.MSG_PEEK)
+                except BlockingIOError:
+                    await _readable(peeked)
+                except OSError:
+                    raise GoneError from None
+        if not first:
+            raise GoneError
+        transport.resume_reading()
+        return first
 
     async def read(self, count: int) -> bytes:
         """The next bytes, as many as that. Raises GoneError where fewer come."""
@@ -154,3 +182,14 @@ class Stream(asyncio.Protocol):
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+
+async def _readable(sock: socket.socket) -> None:
+    """Wait until something can be read."""
+    loop = asyncio.get_running_loop()
+    event = asyncio.Event()
+    loop.add_reader(sock.fileno(), event.set)
+    try:
+        await event.wait()
+    finally:
+        loop.remove_reader(sock.fileno())

@@ -128,6 +128,18 @@ def _interval_parts(value: Any) -> tuple[int, int, int]:
     return months, days, nanoseconds // 1000
 
 
+def _interval_iso(value: Any) -> str:
+    """As ISO 8601 has it: P1Y2M3DT4H5M6.5S."""
+    months, days, micros = _interval_parts(value)
+    years, months = int(months / 12), months - 12 * int(months / 12)
+    sign, micros = ("-" if micros < 0 else ""), abs(micros)
+    second = f"{micros // 1_000_000 % 60}" + (f".{micros % 1_000_000:06}".rstrip("0") if micros % 1_000_000 else "")
+    clock = [(str(micros // 3_600_000_000), "H"), (str(micros // 60_000_000 % 60), "M"), (second, "S")]
+    date_ = "".join(f"{count}{word}" for count, word in ((years, "Y"), (months, "M"), (days, "D")) if count)
+    time_ = "".join(f"{sign}{count}{word}" for count, word in clock if count != "0")
+    return f"P{date_}{f'T{time_}' if time_ else ''}" if date_ or time_ else "PT0S"
+
+
 def _interval_binary(value: Any) -> bytes:
     months, days, micros = _interval_parts(value)
     return struct.pack("!qii", micros, days, months)
@@ -148,7 +160,10 @@ INT8 = PgType(20, "int8", 8, str, _packed("!q"))
 INT2 = PgType(21, "int2", 2, str, _packed("!h"))
 INT4 = PgType(23, "int4", 4, str, _packed("!i"))
 STRING = PgType(25, "text", -1, _plain, _utf8)
+JSON = PgType(114, "json", -1, _plain, _utf8)
 OID = PgType(26, "oid", 4, str, _packed("!I"))
+REGCLASS = PgType(2205, "regclass", 4, str, _packed("!I"))
+REGTYPE = PgType(2206, "regtype", 4, str, _packed("!I"))
 FLOAT4 = PgType(700, "float4", 4, _float4, _packed("!f"))
 FLOAT8 = PgType(701, "float8", 8, _float, _packed("!d"))
 VARCHAR = PgType(1043, "varchar", -1, _plain, _utf8)
@@ -157,9 +172,14 @@ TIME = PgType(1083, "time", 8, lambda value: value.isoformat(), _time_binary)
 TIMESTAMP = PgType(1114, "timestamp", 8, _timestamp, _timestamp_binary)
 TIMESTAMPTZ = PgType(1184, "timestamptz", 8, _timestamptz, _timestamp_binary)
 INTERVAL = PgType(1186, "interval", 16, _interval, _interval_binary)
+INTERVAL_ISO = PgType(1186, "interval", 16, _interval_iso, _interval_binary)
+"""The same as it is written where IntervalStyle is iso_8601."""
 NUMERIC = PgType(1700, "numeric", -1, _numeric, _numeric_binary)
 
-_ARRAYS = {BOOL: 1000, INT8: 1016, INT2: 1005, INT4: 1007, STRING: 1009, OID: 1028, FLOAT8: 1022, CHAR: 1002}
+_ARRAYS = {
+    **{BOOL: 1000, INT8: 1016, INT2: 1005, INT4: 1007, STRING: 1009, OID: 1028, FLOAT8: 1022, CHAR: 1002},
+    **{JSON: 199, VARCHAR: 1015, FLOAT4: 1021, NUMERIC: 1231, DATE: 1182, TIMESTAMP: 1115, TIMESTAMPTZ: 1185},
+}
 
 
 def array_of(element: PgType) -> PgType:
@@ -267,6 +287,8 @@ def _read_binary(oid: int, raw: bytes, zone: tzinfo) -> Any:
         return list(_binary_items(ELEMENTS[oid], raw, zone))
     if oid in _FIXED:
         return struct.unpack(_FIXED[oid], raw)[0]
+    if oid in (REGCLASS.oid, REGTYPE.oid):
+        return struct.unpack("!I", raw)[0]
     if oid == BOOL.oid:
         return {b"\1": True, b"\0": False}[raw]
     if oid == NUMERIC.oid:
@@ -356,5 +378,10 @@ _TRUTH = {
 }
 _TEXTS = frozenset({0, CHAR.oid, 19, STRING.oid, 705, 1042, VARCHAR.oid})
 """Types whose binary form is their text."""
-ELEMENTS = {1000: 16, 1005: 21, 1007: 23, 1009: 25, 1015: 1043, 1016: 20, 1022: 701, 1028: 26, 1002: 18, 1003: 19}
+ELEMENTS = {
+    **{1000: 16, 1005: 21, 1007: 23, 1009: 25, 1015: 1043, 1016: 20, 1022: 701, 1028: 26, 1002: 18, 1003: 19},
+    **{1014: 1042, 1021: 700, 1115: 1114, 1182: 1082, 1185: 1184, 1231: 1700},
+}
 """Array type -> type of its elements."""
+
+ARRAY_OF = {element: array for array, element in ELEMENTS.items()}

@@ -12,10 +12,10 @@ _EXACT_INTEGERS = 53
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
 
 
-def random_group_ids(count: int) -> NDArray[np.int64]:
-    """Return `count` distinct random positive ids, int64[count], each below 2**53."""
+def random_group_ids(count: int, taken: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return `count` distinct random positive ids, int64[count], each below 2**53 and none of those that are taken."""
     ids = _random_bits(count)
-    while np.unique(ids).size < count:
+    while np.unique(ids).size < count or (taken is not None and np.isin(ids, taken).any()):
         ids = _random_bits(count)
     return ids
 

@@ -76,35 +76,81 @@ def decompose(
     rating is not finite, or the vectors or the seed are not as `bkg.gather` wants them, or not one for
     each user.
     """
-    rows, k = checked_vectors(vectors, k)
-    epsilon = real("epsilon", epsilon, 0)
-    rating_range = real("rating_range", rating_range, 0, above=True)
-    seed = seed_number(seed)
-    threads = whole("threads", threads, 1)
-    if len(rows) != matrix.n_users:
-        msg = f"there are {len(rows)} preference vectors for the ratings of {matrix.n_users} users."
-        raise InputError(msg)
-    if not np.isfinite(matrix.values).all():
-        msg = "some ratings are not finite numbers."
-        raise InputError(msg)
-    if epsilon >= max(rating_range, _reach(matrix)):
-        groups = bkg.gather(rows, k, seed=seed)
+    given = _Checked(matrix, k, epsilon, rating_range, vectors, seed, threads)
+    if given.all_near:
+        groups = bkg.gather(given.rows, given.k, seed=given.seed)
         return groups, np.ones(int(groups.max()) + 1, dtype=np.bool_)
-    limit = epsilon + _ROUNDING * float(np.abs(matrix.values).max(initial=0))
-    sets, row_of = equal_rows(matrix)
-    by_row = np.lexsort((row_of, sets))
-    clique = _cliques(matrix, k, limit, sets, row_of, by_row, threads)
-    found = _Groups(len(rows))
-    _add_cliques(found, clique[by_row], by_row, k)
-    rest = _add_left_over(found, sets, by_row[clique[by_row] < 0], rows, k, seed)
-    if len(rest) >= k:
-        found.add(rest, bkg.gather(rows[rest], k, seed=seed))
+    found, sets, left = _in_cliques(given)
+    rest = _add_left_over(found, sets, left, given.rows, given.k, given.seed)
+    if len(rest) >= given.k:
+        found.add(rest, bkg.gather(given.rows[rest], given.k, seed=given.seed))
     elif len(rest) > 0:
-        found.of_user[rest] = _nearest_groups(rows, found.of_user, rest)
+        found.of_user[rest] = _nearest_groups(given.rows, found.of_user, rest)
     members = np.argsort(found.of_user, kind="stable")
     is_clique = np.empty(found.count, dtype=np.bool_)
-    are_cliques(matrix.indptr, matrix.values, sets, members, _starts(found.of_user[members]), limit, is_clique)
+    starts = _starts(found.of_user[members])
+    are_cliques(matrix.indptr, matrix.values, sets, members, starts, given.limit, is_clique)
     return found.of_user, is_clique
+
+
+def keep_cliques(
+    matrix: RatingMatrix,
+    k: int,
+    *,
+    epsilon: float,
+    rating_range: float,
+    vectors: NDArray[np.floating | np.integer],
+    seed: int = 0,
+    threads: int = 1,
+) -> NDArray[np.int32]:
+    """The group of every user who is in a clique, int32[n], numbered 0..g-1, and -1 for the others (section 8).
+
+    Who is left is (k, epsilon)-anonymous as it is: every group is a clique of k to 2k - 1. Arguments, cost and errors
+    as in `decompose`, whose cliques these are. Users who could be in a clique may be left out, as it is greedy.
+    """
+    given = _Checked(matrix, k, epsilon, rating_range, vectors, seed, threads)
+    if given.all_near:
+        return bkg.gather(given.rows, given.k, seed=given.seed)
+    return _in_cliques(given)[0].of_user
+
+
+class _Checked:
+    """The arguments of `decompose`, checked."""
+
+    def __init__(
+        self,
+        matrix: RatingMatrix,
+        k: int,
+        epsilon: float,
+        rating_range: float,
+        vectors: NDArray[np.floating | np.integer],
+        seed: int,
+        threads: int,
+    ) -> None:
+        self.matrix = matrix
+        self.rows, self.k = checked_vectors(vectors, k)
+        epsilon = real("epsilon", epsilon, 0)
+        rating_range = real("rating_range", rating_range, 0, above=True)
+        self.seed = seed_number(seed)
+        self.threads = whole("threads", threads, 1)
+        if len(self.rows) != matrix.n_users:
+            msg = f"there are {len(self.rows)} preference vectors for the ratings of {matrix.n_users} users."
+            raise InputError(msg)
+        if not np.isfinite(matrix.values).all():
+            msg = "some ratings are not finite numbers."
+            raise InputError(msg)
+        self.all_near = epsilon >= max(rating_range, _reach(matrix))
+        self.limit = epsilon + _ROUNDING * float(np.abs(matrix.values).max(initial=0))
+
+
+def _in_cliques(given: _Checked) -> tuple["_Groups", NDArray[np.int32], NDArray[np.int64]]:
+    """Groups of those who are in a clique, the item set of every user, int32[n], and who is left, by item set."""
+    sets, row_of = equal_rows(given.matrix)
+    by_row = np.lexsort((row_of, sets))
+    clique = _cliques(given.matrix, given.k, given.limit, sets, row_of, by_row, given.threads)
+    found = _Groups(len(given.rows))
+    _add_cliques(found, clique[by_row], by_row, given.k)
+    return found, sets, by_row[clique[by_row] < 0]
 
 
 def _reach(matrix: RatingMatrix) -> float:

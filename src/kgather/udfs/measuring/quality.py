@@ -46,3 +46,18 @@ def armse(vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer
     """
     squares, size = _within(vectors, groups)
     return float(np.sqrt(squares / size).mean())
+
+
+def maximal_radius(vectors: NDArray[np.floating | np.integer], groups: NDArray[np.integer]) -> float:
+    """The largest distance of a user to the centroid of their group, in the unit of the vectors: what the k-gather
+    problem makes small (X. Chen's thesis, section 5.1, definition 1, with the centroid for the cluster's centre).
+
+    vectors float[n, d], groups int[n]. Arguments, cost and errors as in `sse`.
+    """
+    _within(vectors, groups)
+    _, code = np.unique(groups, return_inverse=True)
+    size = np.bincount(code)
+    squares = np.zeros(len(code))
+    for column in np.asarray(vectors).T.astype(np.float64):
+        squares += (column - (np.bincount(code, weights=column) / size)[code]) ** 2
+    return float(np.sqrt(squares.max()))

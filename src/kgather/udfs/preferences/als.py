@@ -22,7 +22,7 @@ from kgather.udfs._shared.hashing import keyed, seed64
 from kgather.udfs._shared.one_type import int64
 from kgather.udfs._shared.workers import row_ranges, run
 from kgather.udfs.preferences._gram import LANES, add_rows, factors_of, new_design, solve_ridge, tag_of, width_of
-from kgather.udfs.preferences.model import Preferences, Progress
+from kgather.udfs.preferences.model import Preferences, Progress, Start
 from kgather.udfs.preferences.options import AlsOptions
 from kgather.udfs.ratings._held_out import choose_held_out, part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
@@ -44,14 +44,14 @@ def learn_als(
     threads: int,
     scale: tuple[float, float] | None,
     progress: Progress | None,
+    start: Start | None = None,
 ) -> Preferences:
     """Learns levels and factors. O(sweeps (nnz r^2 + (n + m) r^3)) time; 8 bytes a rating beside the
-    matrix.
+    matrix. start: where items begin, see `learning.learn`.
     """
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
-        start = None
-        if matrix.nnz > _SAMPLE_ABOVE:
+        if start is None and matrix.nnz > _SAMPLE_ABOVE:
             sample = _some_users(matrix, seed)
             # an item has so many fewer ratings here, against which it would be held too hard
             milder = replace(
@@ -60,7 +60,8 @@ def learn_als(
                 few_raters=options.few_raters * _SAMPLE_SHARE,
                 median=False,
             )
-            start = _learn(sample, rank, milder, seed, threads, pool, scale, None, None)
+            first = _learn(sample, rank, milder, seed, threads, pool, scale, None, None)
+            start = first.item_level, first.item_factors
         return _learn(matrix, rank, options, seed, threads, pool, scale, progress, start)
     finally:
         if pool is not None:
@@ -76,7 +77,7 @@ def _learn(
     pool: ThreadPoolExecutor | None,
     scale: tuple[float, float] | None,
     progress: Progress | None,
-    start: Preferences | None,
+    start: Start | None,
 ) -> Preferences:
     share = min(options.holdout, _HELD_OUT_MOST / matrix.nnz)
     entries = choose_held_out(matrix.indptr, matrix.items, share, seed64(seed))
@@ -183,18 +184,19 @@ class _Work:
         by_item = np.concatenate([[0], np.cumsum(counts)])
         self.item_ranges = row_ranges(by_item, threads, _ITEMS_AT_ONCE)
 
-    def start_items(self, mean: float, seed: int, deviation: float, start: Preferences | None) -> None:
-        """First item vectors: drawn at random, or those that were learnt before."""
+    def start_items(self, mean: float, seed: int, deviation: float, start: Start | None) -> None:
+        """First item vectors: drawn at random, or those that were learnt before, of the items that have any."""
         m = self.matrix.n_items
         self.mean = mean
         design = self.item_design.reshape(m + 1, -1)
-        if start is not None:
-            design[:m, 1 : self.rank + 1] = start.item_factors
-            self.item_level[:] = start.item_level
-            return
         drawn = np.random.Generator(np.random.Philox(int(seed64(seed)))).standard_normal((m, self.rank), np.float32)
         design[:m, 1 : self.rank + 1] = drawn * np.float32(0.3 * np.sqrt(deviation))
         self.item_level[:] = mean
+        if start is not None:
+            level, factors = start
+            known = np.isfinite(level)
+            design[:m, 1 : self.rank + 1][known] = factors[known]
+            self.item_level[known] = level[known]
 
     def sweep(self, held: RatingMatrix) -> None:
         """Solves all items, then all users, from all ratings but the held-out ones."""

@@ -17,6 +17,8 @@ from kgather.udfs._shared.arrow_columns import codes, lists, numbers, texts, vec
 from kgather.udfs.preferences._accounting import Charge
 
 Progress = Callable[[int, int], None]
+Start = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""Where items begin: level float32[m], NaN where nothing is known of an item, and factors float32[m, r]."""
 
 SCHEMA = pa.schema(
     [

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set artifacts = kgather.setting("artifacts") -%}
 -- The items that are columns of the artifact table, in the order of the columns.
 {% if artifacts is number -%}

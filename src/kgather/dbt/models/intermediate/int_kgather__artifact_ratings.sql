@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 -- The ratings of the artifact table, in its long shape.
 select
   users.user_id,

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 -- How much was read and staged; fails the run here, before any work, where the input cannot be published.
 {#- With --empty there is no input: what is built is to be looked at, not released. -#}
 {% set users, items, staged = ref("int_kgather__users"), ref("int_kgather__items"), ref("stg_kgather__ratings") %}
@@ -40,13 +41,13 @@ with counts as (
     {% if not kgather.setting("items_confirmed") -%}
     (
       select string_agg(measured || ' ' || sign, '; ' order by sign)
-      from kg_signs_of_people('{{ users }}', '{{ items }}')
+      from kg_signs_of_people({{ kgather.named(users) }}, {{ kgather.named(items) }})
     ) as signs_of_people,
     {% endif -%}
     {% if not kgather.setting("scale") -%}
     (
       select string_agg(sign, '; ' order by sign)
-      from kg_signs_of_no_scale('{{ staged }}')
+      from kg_signs_of_no_scale({{ kgather.named(staged) }})
     ) as signs_of_no_scale,
     {% endif -%}
     (select count(*) from {{ users }}) as users,

@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 -- The ratings as the kernels read them: dense codes, in the order of the staged ratings, which are not sorted again.
 select users.user_code, items.item_code, ratings.rating
 from {{ ref("stg_kgather__ratings") }} as ratings

@@ -1,4 +1,4 @@
-{{ config(materialized="view", enabled=kgather.homogenize() == "noise") }}
+{{ config(materialized="view", enabled=kgather.publishes() and kgather.homogenize() == "noise") }}
 -- Users x items with something in every cell, or the rated ones alone.
 {% if kgather.setting("cells") == "rated" -%}
 select user_id, item_id, rating
@@ -15,7 +15,7 @@ select
       '-infinity'::double, 'infinity'::double
     )
     {%- else -%}
-    {{ kgather.scale_median() }}
+    {{ kgather.filling() }}
     {%- endif %}
   ) as rating
 from {{ ref("int_kgather__users") }} as users

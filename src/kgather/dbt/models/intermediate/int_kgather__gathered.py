@@ -1,8 +1,8 @@
 def model(dbt, session):
     """The secret map in codes, with the random names that the release knows.
 
-    (user_code, group_id, pseudonym, bin, unchanged): `bin` is null unless the method has bins, `unchanged` unless it
-    knows groups that need no change.
+    (user_code, group_id, lineage, pseudonym, bin, unchanged): `lineage` is the id that a group was formed with, `bin` is
+    null unless the method has bins, `unchanged` unless it knows groups that need no change.
     """
     dbt.config(materialized="table")
 
@@ -16,5 +16,6 @@ def model(dbt, session):
         sensitive_values=dbt.ref("int_kgather__sensitive_values"),
         items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
+        stayed=dbt.ref("int_kgather__stayed"),
         settings=dbt.config.meta_get("settings"),
     )

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 -- What is shown of each group, from which every prediction of the group follows.
 select
   group_id,

@@ -1,6 +1,6 @@
-{{ config(enabled=kgather.homogenize() == "interval") }}
+{{ config(enabled=kgather.publishes() and kgather.homogenize() == "interval") }}
 -- The window of each group and item that the members' ratings are moved into.
 select group_id, item_id, low, high
 from kg_intervals(
-  '{{ ref("int_kgather__interval_ratings") }}', '{{ ref("int_kgather__groups") }}', {{ kgather.setting("epsilon") }}
+  {{ kgather.named(ref("int_kgather__interval_ratings")) }}, {{ kgather.named(ref("int_kgather__groups")) }}, {{ kgather.setting("epsilon") }}
 )

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 -- What is shown of each item, the other half of the predictions.
 select
   items.item_id,

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set catalogue = ref("stg_kgather__items") -%}
 -- The items with the dense codes that the kernels know them by, and how many users rated each: those of the catalogue,
 -- or without one those that somebody rated.

@@ -1,6 +1,9 @@
 {{ config(
   materialized="view",
-  enabled=kgather.homogenize() == "padded" or (kgather.homogenize() == "microaggregated" and kgather.setting("fill") == "prediction")
+  enabled=kgather.publishes() and (
+    kgather.homogenize() == "padded"
+    or (kgather.homogenize() == "microaggregated" and kgather.setting("fill") == "prediction")
+  )
 ) }}
 -- The ratings that cells are padded around. A rating of an item that few rated would stand out of its group's
 -- predictions, so it counts as its item's vector is the item's own: see the macro own_share.

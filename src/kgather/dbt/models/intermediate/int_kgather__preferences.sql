@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 -- What each user likes: the prediction for an item is the two levels and the product of preference and factor.
 select
   users.user_id,

@@ -1,6 +1,8 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set repeated_pairs = ref("base_kgather__repeated_pairs") -%}
 {% set repeats = kgather.has_rows(repeated_pairs) -%}
 {% set few = kgather.setting("min_ratings") > 1 -%}
+{% set history = kgather.setting("history") -%}
 -- Every row that was read and not staged, with its place and the reason.
 with read_ratings as (
   select * from {{ ref("base_kgather__read_ratings") }}
@@ -48,10 +50,18 @@ rejected as (
   where recency > 1
   {%- endif %}
 
-  {% if few -%}
+  {% if few or history -%}
   union all
 
-  select source, line, raw, 'user has fewer than {{ kgather.setting("min_ratings") }} ratings' as reason
+  select
+    source,
+    line,
+    raw,
+    {% if history -%}
+    coalesce({{ kgather.reason_of_absence("absent.state") }}, 'user has fewer than {{ kgather.setting("min_ratings") }} ratings')
+    {%- else -%}
+    'user has fewer than {{ kgather.setting("min_ratings") }} ratings'
+    {%- endif %} as reason
   from (
     select user_id, source, line, raw
     from read_ratings
@@ -67,6 +77,9 @@ rejected as (
     {%- endif %}
   ) as kept
   anti join {{ ref("stg_kgather__ratings") }} as staged using (user_id)
+  {% if history -%}
+  left join {{ kgather.absent_people() }} as absent on cast(kept.user_id as varchar) = absent.user_id
+  {%- endif %}
   {%- endif %}
 )
 

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set scale = kgather.setting("scale") -%}
 {% set staged, read = ref("stg_kgather__ratings"), ref("base_kgather__read_ratings") -%}
 -- The scale of the ratings: as declared, or inferred from them. No step: any number between the two.

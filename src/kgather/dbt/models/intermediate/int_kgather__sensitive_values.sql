@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 -- What is sensitive of each user, as numbers: (user_code, attribute, value). What a user has not is not there.
 {% set deviation = kgather.setting("sensitive_diversity") == "deviation" -%}
 {% set parts = [] -%}

@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 {% set top_items = kgather.top_items() | trim -%}
 -- The items that the release may show. Which they are hangs on counts with stored noise, not on any one person.
 select items.item_id, items.item_code

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set column = kgather.setting("level_column") -%}
 -- The size of group that each user asks for: k, unless a column of user_attributes says otherwise.
 {% if not column -%}

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 -- The users with the dense codes that the kernels know them by, and how many items each rated.
 select
   cast(row_number() over (order by user_id) - 1 as integer) as user_code,

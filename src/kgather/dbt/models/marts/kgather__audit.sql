@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set groups = ref("kgather__groups") -%}
 {% set members = ref("kgather__members") -%}
 {% set low_rank = kgather.is_low_rank() -%}
@@ -8,6 +9,16 @@
 {% set on_artifacts = kgather.gathers_on_artifacts() -%}
 {% set by_level = kgather.users_may_stand_alone() -%}
 {% set method = kgather.method_facts(kgather.setting("method")) -%}
+{% set leaves_out = kgather.may_leave_users_out() -%}
+{% set personal = kgather.personal() -%}
+{% set personal_columns = [] -%}
+{% for column in kgather.setting("personal_columns") -%}
+  {% do personal_columns.append(kgather.quoted_name(column)) -%}
+{% endfor -%}
+{% set shown_columns = personal_columns[:] -%}
+{% for artifact in kgather.artifact_ids(ref("int_kgather__artifact_items")) if generalized -%}
+  {% do shown_columns.append(kgather.quoted_name(artifact)) -%}
+{% endfor -%}
 -- What the release promises and what was measured, on the release itself wherever it can be. A null promise is
 -- none: the measure is there to be known.
 with class_sizes as (
@@ -24,7 +35,10 @@ input as (
 
 gathered_users as (
   select distinct user_code
-  from {{ ref("int_kgather__artifact_ratings" if on_artifacts else "int_kgather__users") }}
+  from {{
+    ref("int_kgather__gathered" if leaves_out else "int_kgather__artifact_ratings" if on_artifacts
+      else "int_kgather__users")
+  }}
 ),
 
 scale as (
@@ -69,7 +83,7 @@ checks as (
   union all
   select
     4,
-    'users {{ "with artifacts" if on_artifacts else "of the input" }} in exactly one group',
+    'users {{ "not left out" if leaves_out else "with artifacts" if on_artifacts else "of the input" }} in exactly one group',
     (select count(*) from gathered_users),
     'exactly',
     (
@@ -108,7 +122,7 @@ checks as (
     'exactly',
     (
       select count(*)
-      from kg_signs_of_people('{{ ref("int_kgather__users") }}', '{{ ref("int_kgather__items") }}')
+      from kg_signs_of_people({{ kgather.named(ref("int_kgather__users")) }}, {{ kgather.named(ref("int_kgather__items")) }})
     )
 
   union all
@@ -247,6 +261,16 @@ checks as (
     (select users from input) - (select count(*) from gathered_users)
   {%- endif %}
 
+  {% if leaves_out -%}
+  union all
+  select
+    30,
+    'users left out: they are in no clique of users within epsilon of each other',
+    null,
+    'exactly',
+    (select users from input) - (select count(*) from gathered_users)
+  {%- endif %}
+
   {% if generalized -%}
   union all
   select
@@ -274,24 +298,129 @@ checks as (
     'exactly',
     (select count(*) from {{ generalized }})
 
-  {% if kgather.setting("personal_columns") -%}
+  {% if personal in ("generalize", "as_is") -%}
   union all
   select
     15,
-    'rows with the rarest combination of personal attributes',
-    {{ "null" if kgather.setting("i_know_this_is_not_anonymous") else kgather.setting("k") }},
+    'users in the smallest class of all that is shown of somebody, personal attributes included',
+    {{ "null" if by_level or personal == "as_is" else kgather.setting("k") }},
     'at least',
-    (
-      select min(rows_alike)
-      from (
-        select count(*) as rows_alike
-        from {{ generalized }}
-        group by {% for column in kgather.setting("personal_columns") %}{{ adapter.quote(column) }}{{ ", " if not loop.last }}{% endfor %}
-      )
-    )
+    (select min(class_size) from (select count(*) as class_size from {{ generalized }} group by {{ shown_columns | join(', ') }}))
   {%- endif %}
   {%- endif %}
 
+  {% if personal == "separate" -%}
+  union all
+  select
+    16,
+    'users in the smallest class of the personal attributes',
+    {{ kgather.setting("k") }},
+    'at least',
+    (
+      select min(class_size)
+      from (select count(*) as class_size from {{ ref("kgather__personal") }} group by {{ personal_columns | join(', ') }})
+    )
+
+  union all
+  select
+    17,
+    'users in the smallest intersection of a group and a class of the personal attributes',
+    null,
+    'at least',
+    (
+      select min(class_size)
+      from (
+        select count(*) as class_size
+        from {{ ref("int_kgather__personal") }} as personal
+        join {{ ref("int_kgather__groups") }} as groups using (user_id)
+        group by groups.group_id, {{ personal_columns | join(', ') }}
+      )
+    )
+  {%- endif %}
+
+  {% if kgather.setting("history") -%}
+  union all
+  select
+    35,
+    'k-anonymity over releases: people in the smallest set that one group of each release has in common',
+    {{ kgather.setting("k") }},
+    'at least',
+    (
+      select min(people)
+      from (
+        -- Of two releases, whoever is in both; a pair of a release and itself is the release alone.
+        select count(*) as people
+        from {{ ref("kgather_history") }} as earlier
+        join {{ ref("kgather_history") }} as today using (user_id)
+        where today.release_number = (select max(release_number) from {{ ref("kgather_history") }})
+          and today.state = 'present' and earlier.state = 'present'
+        group by earlier.release_number, earlier.group_id, today.group_id
+
+        union all
+
+        -- Of all releases together, whoever is in all since they came.
+        select count(*) as people
+        from (
+          select list(group_id order by release_number) as groups
+          from {{ ref("kgather_history") }}
+          where state = 'present'
+          group by user_id
+          having max(release_number) = (select max(release_number) from {{ ref("kgather_history") }})
+        )
+        group by groups
+      )
+    )
+
+  union all
+  select
+    36,
+    'people of this release whose group is another in the map that is kept',
+    0,
+    'exactly',
+    (
+      select count(*)
+      from {{ members }} as members
+      full join (
+        select group_id, count(*) as kept
+        from {{ ref("kgather_history") }}
+        where state = 'present'
+          and release_number = (select max(release_number) from {{ ref("kgather_history") }})
+        group by group_id
+      ) as kept using (group_id)
+      where kept.kept is null or members.pseudonym is null
+    ) + (
+      select coalesce(sum(abs(class_sizes.members - kept.kept)), 0)
+      from class_sizes
+      join (
+        select group_id, count(*) as kept
+        from {{ ref("kgather_history") }}
+        where state = 'present'
+          and release_number = (select max(release_number) from {{ ref("kgather_history") }})
+        group by group_id
+      ) as kept using (group_id)
+    )
+
+  -- In whole steps of k: one person more or less of these would be an answer about that person.
+  {% for state, told in {
+    "waiting": "newcomers who wait for the next release, in steps of k",
+    "withdrawn": "people of groups that were withdrawn, in steps of k",
+    "left": "people who were in an earlier release and have left, in steps of k",
+  }.items() -%}
+  union all
+  select
+    {{ 36 + loop.index }},
+    '{{ told }}',
+    null,
+    'exactly',
+    (
+      select count(*) // {{ kgather.setting("k") }} * {{ kgather.setting("k") }}
+      from {{ ref("kgather_history") }}
+      where state = '{{ state }}'
+        and release_number = (select max(release_number) from {{ ref("kgather_history") }})
+    )
+
+  {% endfor -%}
+  {%- endif %}
   {% if 'unchanged' in method.tells %}
   union all
   select

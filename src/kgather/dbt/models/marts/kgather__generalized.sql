@@ -1,13 +1,14 @@
-{{ config(enabled=kgather.generalize() != "none") }}
+{{ config(enabled=kgather.publishes() and kgather.generalize() != "none") }}
 {% set artifacts = ref("int_kgather__artifact_items") -%}
--- The generalized table: one row a user, every artifact as its group shows it, personal attributes as they are.
+{% set personal = kgather.setting("personal_columns") if kgather.personal() in ("generalize", "as_is") else [] -%}
+-- The generalized table: one row a user, every artifact and every personal attribute as its group shows it.
 with classes as (
   {{ kgather.generalized_select(
     "ranges" if kgather.generalize() == "dgh" else "sets",
     artifacts,
     ref("int_kgather__generalized_cells"),
     ref("int_kgather__groups"),
-    reserved=kgather.setting("personal_columns"),
+    reserved=personal,
   ) }}
 )
 
@@ -16,14 +17,14 @@ select
   {%- for artifact in kgather.artifact_ids(artifacts) %},
   classes.{{ kgather.quoted_name(artifact) }}
   {%- endfor %}
-  {%- for column in kgather.setting("personal_columns") %},
+  {%- for column in personal %},
   attributes.{{ kgather.quoted_name(column) }}
   {%- endfor %}
 from {{ ref("int_kgather__gathered") }} as gathered
 join classes on classes.group_id = gathered.group_id
-{% if kgather.setting("personal_columns") -%}
+{% if personal -%}
 join {{ ref("int_kgather__users") }} as users using (user_code)
-left join {{ ref("stg_kgather__user_attributes") }} as attributes
+left join {{ ref("stg_kgather__user_attributes" if kgather.personal() == "as_is" else "int_kgather__personal") }} as attributes
   on cast(attributes.user_id as varchar) = cast(users.user_id as varchar)
 {% endif -%}
 -- The order of the pseudonyms is random.

@@ -1,4 +1,5 @@
-{{ config(enabled=kgather.is_low_rank()) }}
+{{ config(enabled=kgather.publishes() and kgather.is_low_rank()) }}
+{{ kgather.after_history() }}
 -- The groups' half of the low-rank form: kg_cell of a group's and an item's vector is the cell's rating.
 select
   cast(group_id as bigint) as group_id,

@@ -1,3 +1,5 @@
+{{ config(enabled=kgather.publishes()) }}
+{{ kgather.after_history() }}
 -- The groups and their sizes.
 select
   cast(group_id as bigint) as group_id,

@@ -1,4 +1,5 @@
-{{ config(enabled=kgather.homogenize() == "interval") }}
+{{ config(enabled=kgather.publishes() and kgather.homogenize() == "interval") }}
+{{ kgather.after_history() }}
 -- The window in which all members of a group are shown to rate an item.
 select
   cast(group_id as bigint) as group_id,

@@ -1,4 +1,5 @@
-{{ config(enabled=kgather.is_low_rank()) }}
+{{ config(enabled=kgather.publishes() and kgather.is_low_rank()) }}
+{{ kgather.after_history() }}
 -- The items' half of the low-rank form.
 select
   cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,

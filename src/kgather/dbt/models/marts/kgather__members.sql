@@ -1,3 +1,5 @@
+{{ config(enabled=kgather.publishes()) }}
+{{ kgather.after_history() }}
 -- One row per user under a random pseudonym, for recipients who need users. The order is the pseudonyms'.
 select
   cast(pseudonym as varchar) as pseudonym,

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set cells = kgather.has_cells() -%}
 {% set low_rank = kgather.is_low_rank() -%}
 {% set by_user = kgather.has_rows_of_users() -%}
@@ -73,7 +74,7 @@ rated_pairs as (
 cells as (
   select group_id, item_id, rating
   from kg_predicted(
-    'rated_pairs', '{{ vectors[0] }}', '{{ vectors[1] }}', {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
+    'rated_pairs', {{ kgather.named(vectors[0]) }}, {{ kgather.named(vectors[1]) }}, {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
   )
 ),
 {% elif cells %}
@@ -118,7 +119,7 @@ found as (
   union all
   select 'generalized_information_loss', generalized_information_loss
   from kg_generalized_information_loss(
-    'bounds', '{{ generalized }}', '{{ artifacts }}',
+    'bounds', {{ kgather.named(generalized) }}, {{ kgather.named(artifacts) }},
     (select greatest(scale_max, 0) - least(scale_min, 0) from {{ scale }})
   )
   {%- endif %}
@@ -127,7 +128,7 @@ found as (
   from (
     unpivot (
       select mean_absolute_error, root_mean_square_error, sum_of_squares
-      from kg_shown_errors('{{ ratings }}', 'groups', 'cells')
+      from kg_shown_errors({{ kgather.named(ratings) }}, 'groups', 'cells')
     ) on columns(*) into name metric value value
   )
   {%- if low_rank %}
@@ -157,7 +158,7 @@ found as (
   from (
     unpivot (
       select items_shown, ratings_shown, cells_shown
-      from kg_coverage('{{ ratings }}', 'groups', 'cells')
+      from kg_coverage({{ kgather.named(ratings) }}, 'groups', 'cells')
     ) on columns(*) into name metric value value
   )
   union all
@@ -168,14 +169,14 @@ found as (
         cast(entries_repeated as double) as entries_repeated,
         cast(entries_added as double) as entries_added,
         cast(cells_added as double) as cells_added
-      from kg_entries_added('{{ ratings }}', 'groups', 'cells')
+      from kg_entries_added({{ kgather.named(ratings) }}, 'groups', 'cells')
     ) on columns(*) into name metric value value
   )
   union all
   from (
     unpivot (
       select means as popularity_of_means, counts as popularity_of_counts
-      from kg_popularity_kept('{{ ratings }}', 'groups', 'cells')
+      from kg_popularity_kept({{ kgather.named(ratings) }}, 'groups', 'cells')
     ) on columns(*) into name metric value value
   )
   {%- endif %}

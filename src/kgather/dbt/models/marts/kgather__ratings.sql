@@ -1,9 +1,10 @@
 {% set low_rank = kgather.is_low_rank() -%}
-{{ config(materialized="view" if low_rank else "table", enabled=kgather.has_cells()) }}
+{{ config(materialized="view" if low_rank else "table", enabled=kgather.publishes() and kgather.has_cells()) }}
 {% set form = kgather.homogenize() -%}
 {#- Predictions are as exact as their noise; what the others show are ratings and means of them. -#}
 {% set rounds = kgather.form_facts(form).needs_solver and not low_rank -%}
 {% set scale_relation = ref("int_kgather__scale") -%}  {#- named even while dbt parses, so that it is built before -#}
+{{ kgather.after_history() }}
 -- The release: what every member of a group is shown to think of an item.
 with cells as not materialized (
   {% if low_rank -%}

@@ -1,4 +1,5 @@
-{{ config(enabled=kgather.has_rows_of_users()) }}
+{{ config(enabled=kgather.publishes() and kgather.has_rows_of_users()) }}
+{{ kgather.after_history() }}
 -- One row per user and item, for the methods that leave users different from each other.
 with user_ratings as (
   {{ kgather["form__" ~ kgather.homogenize()]() }}

@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 -- Every row that was read, with the reason why it cannot be used, or null. The one place where user data enters.
 {% set ratings = (kgather.setting("ratings") or "") | string -%}
 {% if not ratings -%}

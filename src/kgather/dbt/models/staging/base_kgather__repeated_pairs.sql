@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set sorted = ref("base_kgather__sorted_ratings") -%}
 -- The pairs of user and item that were rated more than once, each with the times of its first and latest rating. In ratings that
 -- were not sorted, because they ascend, no pair is repeated.

@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set read = ref("base_kgather__read_ratings") -%}
 -- The usable ratings by user and item, so that repeated pairs stand together; empty where they are read so already and
 -- no pair is repeated: see the macro usable_ratings.

@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 {% set items = (kgather.setting("items") or "") | string -%}
 -- The catalogue: all items that a release may show, rated or not. Empty where the var items is not set: then the items
 -- are those that somebody rated.

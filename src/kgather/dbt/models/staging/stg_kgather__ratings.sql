@@ -1,3 +1,4 @@
+{{ config(enabled=kgather.publishes()) }}
 {% set repeated = ref("base_kgather__repeated_pairs") -%}
 {% set repeats = kgather.has_rows(repeated) -%}
 {% set counts = kgather.setting("repeats") in ("sum", "count") -%}
@@ -57,7 +58,7 @@ shaped as (
   from one_per_pair
 )
 
-select user_id, item_id, rating, rated_at
+select shaped.user_id, shaped.item_id, shaped.rating, shaped.rated_at
 from shaped
 {% if kgather.setting("min_ratings") > 1 -%}
 semi join (
@@ -66,6 +67,9 @@ semi join (
   group by user_id
   having count(*) >= {{ kgather.setting("min_ratings") }}
 ) as active using (user_id)
+{% endif -%}
+{% if kgather.setting("history") -%}
+anti join {{ kgather.absent_people() }} as absent on cast(shaped.user_id as varchar) = absent.user_id
 {% endif -%}
 {% if repeats -%}
 order by user_id, item_id

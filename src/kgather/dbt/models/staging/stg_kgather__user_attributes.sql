@@ -1,4 +1,4 @@
-{{ config(materialized="view") }}
+{{ config(enabled=kgather.publishes(), materialized="view") }}
 {% set attributes = (kgather.setting("user_attributes") or "") | string -%}
 -- What is known of users beside their ratings. No user is known where the var user_attributes is not set.
 {% if not attributes -%}

@@ -5,8 +5,8 @@
   {%- else -%}
   select group_id, item_id, rating
   from kg_microaggregate(
-    '{{ ref("int_kgather__cells") }}', '{{ ref("stg_kgather__ratings") }}', '{{ ref("int_kgather__groups") }}',
-    {{ kgather.scale_median() }}
+    {{ kgather.named(ref("int_kgather__cells")) }}, {{ kgather.named(ref("stg_kgather__ratings")) }}, {{ kgather.named(ref("int_kgather__groups")) }},
+    {{ kgather.filling() }}
   )
   {%- endif %}
 {%- endmacro %}

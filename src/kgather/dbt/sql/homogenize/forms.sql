@@ -2,16 +2,16 @@
 
 {% macro predicted_cells(cells) -%}
   kg_predicted(
-    '{{ cells }}', '{{ ref("int_kgather__group_vectors") }}', '{{ ref("int_kgather__item_factors") }}',
+    {{ kgather.named(cells) }}, {{ kgather.named(ref("int_kgather__group_vectors")) }}, {{ kgather.named(ref("int_kgather__item_factors")) }},
     {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
   )
 {%- endmacro %}
 
 {% macro padded_cells(cells) -%}
   kg_padded(
-    '{{ cells }}', '{{ kgather.padding_ratings() }}', '{{ ref("int_kgather__groups") }}',
-    '{{ ref("int_kgather__preferences") }}', '{{ ref("int_kgather__group_vectors") }}',
-    '{{ ref("int_kgather__item_factors") }}', {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
+    {{ kgather.named(cells) }}, {{ kgather.named(kgather.padding_ratings()) }}, {{ kgather.named(ref("int_kgather__groups")) }},
+    {{ kgather.named(ref("int_kgather__preferences")) }}, {{ kgather.named(ref("int_kgather__group_vectors")) }},
+    {{ kgather.named(ref("int_kgather__item_factors")) }}, {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
   )
 {%- endmacro %}
 
@@ -20,9 +20,14 @@
   (select scale_{{ end }} from {{ ref("int_kgather__scale") }})
 {%- endmacro %}
 
-{#- What stands for a rating that is not there, where fill is median: the middle of the scale. -#}
-{% macro scale_median() -%}
+{#- What stands for a rating that is not there, where fill is median or mean: the middle of the scale, or the mean of
+    all ratings. -#}
+{% macro filling() -%}
+  {% if kgather.setting("fill") == "mean" -%}
+  (select avg(rating) from {{ ref("stg_kgather__ratings") }})
+  {%- else -%}
   (select (scale_min + scale_max) / 2 from {{ ref("int_kgather__scale") }})
+  {%- endif %}
 {%- endmacro %}
 
 {#- What the form itself says to a question, by the macro `form__<name>__<question>`; false where it has none. -#}

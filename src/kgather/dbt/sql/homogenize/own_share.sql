@@ -8,6 +8,6 @@ ten more. As the kernel has it (udfs/preferences/item_side.py).
 {%- endmacro %}
 
 {#- The ratings that cells are padded around. -#}
-{% macro padding_ratings() -%}
-  {{ ref("stg_kgather__ratings" if kgather.homogenize() == "pure" else "int_kgather__padding_ratings") }}
-{%- endmacro %}
+{% macro padding_ratings() %}
+  {{ return(ref("stg_kgather__ratings" if kgather.homogenize() == "pure" else "int_kgather__padding_ratings")) }}
+{% endmacro %}

@@ -16,6 +16,12 @@
   {{ return(facts.levels or not facts.anonymous) }}
 {% endmacro %}
 
+{#- Whether users may be in no group: a method that can leave them out was told to. -#}
+{% macro may_leave_users_out() %}
+  {% set facts = kgather.method_facts(kgather.setting('method')) %}
+  {{ return('left_out' in facts.tells and kgather.setting('method_options').get('by') == 'deletion') }}
+{% endmacro %}
+
 {#- The raters from which on an item has something of its own: min_raters, or k where that is not said. -#}
 {% macro least_raters() %}
   {{ return(kgather.setting('min_raters') if kgather.setting('min_raters') is not none else kgather.setting('k')) }}
@@ -85,8 +91,10 @@ out of large inputs where the var metrics is auto. checked_input: its relation, 
   {%- set most = 20000000 -%}
   {#- What is compiled only has not been built. -#}
   {%- if kgather.setting('metrics') == 'auto' and execute and load_relation(checked_input) is not none -%}
-    {%- set ratings = run_query("select staged_rows from " ~ checked_input).rows[0][0] -%}
-    {%- do return("all" if ratings <= most else "classes") -%}
+    {%- set staged = run_query("select staged_rows from " ~ checked_input).rows -%}
+    {#- With --empty there is nothing to measure. -#}
+    {%- if staged | length == 0 -%}{%- do return("none") -%}{%- endif -%}
+    {%- do return("all" if staged[0][0] <= most else "classes") -%}
   {%- endif -%}
   {%- do return("none" if kgather.setting('metrics') == 'none' else "all") -%}
 {% endmacro %}

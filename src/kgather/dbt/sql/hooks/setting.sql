@@ -6,10 +6,27 @@ vars `k`, `seed` and the like are never read.
 {% macro setting(name) %}
   {% set prefixed = var('kgather_' ~ name, none) %}
   {% if prefixed is not none %}{{ return(prefixed) }}{% endif %}
-  {% set nested = var('kgather', none) %}
+  {% set nested = kgather.nested_settings() %}
   {% if nested is mapping and nested.get(name) is not none %}{{ return(nested[name]) }}{% endif %}
   {% if name in kgather.old_setting_names() and var(name, none) is not none %}{{ return(var(name)) }}{% endif %}
   {{ return(kgather.setting_defaults()[name]) }}
+{% endmacro %}
+
+{#- The settings under `vars: kgather:`. A checkout, which is a project of its own, has some for its sample. -#}
+{% macro nested_settings() %}
+  {{ return(var('kgather', none) or (var('checkout_settings', none) if project_name == 'kgather' else none)) }}
+{% endmacro %}
+
+{#-
+Whether the project wants a release of ratings: it says something under `vars: kgather:`, or which ratings, or k. A
+project that only tests or anonymizes tables says nothing, and then this package has no models. The configuration of
+the Python models says the same (tools/generate.py).
+-#}
+{% macro publishes() %}
+  {{ return(
+    project_name == 'kgather' or (kgather.nested_settings() or []) | length > 0
+    or var('kgather_ratings', none) is not none or var('kgather_k', none) is not none
+  ) }}
 {% endmacro %}
 
 {#- Whether all items of a list are of a kind: texts, numbers, lists of numbers and the like, as the schema names them. -#}

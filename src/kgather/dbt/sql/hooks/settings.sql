@@ -14,6 +14,8 @@
     'items_confirmed': false,
     'user_attributes': none,
     'personal_columns': [],
+    'personal': 'generalize',
+    'personal_recoding': {},
     'level_column': none,
     'k': none,
     'method': 'bkg',
@@ -54,6 +56,9 @@
     'noise_clip': true,
     'metrics': 'auto',
     'i_know_this_is_not_anonymous': false,
+    'history': false,
+    'reserve': none,
+    'keep_group_ids': false,
     'ratings': none,
     'user_column': none,
     'item_column': none,
@@ -106,6 +111,11 @@
   {{ return(['release_database']) }}
 {% endmacro %}
 
+{#- Settings that all releases of a chain have in common. -#}
+{% macro names_of_chain() %}
+  {{ return(['k', 'homogenize', 'cells', 'solver', 'solver_options', 'rank', 'min_raters', 'rare_items', 'item_noise', 'item_epsilon', 'item_delta', 'outliers', 'single_rater', 'scale', 'items', 'repeats', 'rating_cap', 'rating_log', 'diversity_b', 'diversity_l']) }}
+{% endmacro %}
+
 {#- What SQL has to know of the methods; of one that another package registers, `method_facts` says it. -#}
 {% macro method_facts(name) %}
   {% set known = {
@@ -113,7 +123,7 @@
     'bokg': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
     'bounded_t_means': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': ['bins']},
     'customized': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': true, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
-    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'interval', 'generalization': 'none', 'forms': none, 'tells': ['unchanged']},
+    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'interval', 'generalization': 'none', 'forms': none, 'tells': ['unchanged', 'left_out']},
     'k_likeness': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
     'k_member': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
     'mdav': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
@@ -186,6 +196,14 @@
   {% if value is not none and not (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'string')) %}
     {% do problems.append('personal_columns is a list of texts, as [age, gender], not ' ~ tojson(value) ~ '.') %}
   {% endif %}
+  {% set value = kgather.setting('personal') %}
+  {% if value is not none and not (value is string and value in ['generalize', 'separate', 'as_is']) %}
+    {% do problems.append('personal is one of generalize, separate, as_is, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('personal_recoding') %}
+  {% if value is not none and not value is mapping %}
+    {% do problems.append('personal_recoding is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
   {% set value = kgather.setting('level_column') %}
   {% if value is not none and not (value is string or value is none) %}
     {% do problems.append('level_column is a text, not ' ~ tojson(value) ~ '.') %}
@@ -220,8 +238,8 @@
     {% do problems.append('metric is one of prediction, preference, filled, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('fill') %}
-  {% if value is not none and not (value is string and value in ['median', 'prediction']) %}
-    {% do problems.append('fill is one of median, prediction, not ' ~ tojson(value) ~ '.') %}
+  {% if value is not none and not (value is string and value in ['median', 'mean', 'prediction']) %}
+    {% do problems.append('fill is one of median, mean, prediction, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('bisection_tries') %}
   {% if value is not none and not (value is integer and value is not boolean and value >= 1) %}
@@ -347,6 +365,18 @@
   {% if value is not none and not value is boolean %}
     {% do problems.append('i_know_this_is_not_anonymous is true or false, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
+  {% set value = kgather.setting('history') %}
+  {% if value is not none and not value is boolean %}
+    {% do problems.append('history is true or false, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('reserve') %}
+  {% if value is not none and not ((value is integer and value is not boolean and value >= 0) or value is none) %}
+    {% do problems.append('reserve is a whole number of at least 0, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('keep_group_ids') %}
+  {% if value is not none and not value is boolean %}
+    {% do problems.append('keep_group_ids is true or false, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
   {% set value = kgather.setting('ratings') %}
   {% if value is none %}{% do problems.append('ratings is not set.') %}
   {% elif not (value is string and value | length >= 1) %}
@@ -388,6 +418,8 @@
   {% set items = kgather.setting('items') %}
   {% set user_attributes = kgather.setting('user_attributes') %}
   {% set personal_columns = kgather.setting('personal_columns') %}
+  {% set personal = kgather.setting('personal') %}
+  {% set personal_recoding = kgather.setting('personal_recoding') %}
   {% set level_column = kgather.setting('level_column') %}
   {% set k = kgather.setting('k') %}
   {% set method = kgather.setting('method') %}
@@ -397,6 +429,7 @@
   {% set metric = kgather.setting('metric') %}
   {% set fill = kgather.setting('fill') %}
   {% set block_size = kgather.setting('block_size') %}
+  {% set artifacts = kgather.setting('artifacts') %}
   {% set sensitive_items = kgather.setting('sensitive_items') %}
   {% set sensitive_columns = kgather.setting('sensitive_columns') %}
   {% set sensitive_diversity = kgather.setting('sensitive_diversity') %}
@@ -411,6 +444,8 @@
   {% set diversity_l = kgather.setting('diversity_l') %}
   {% set generalize = kgather.setting('generalize') %}
   {% set i_know_this_is_not_anonymous = kgather.setting('i_know_this_is_not_anonymous') %}
+  {% set history = kgather.setting('history') %}
+  {% set reserve = kgather.setting('reserve') %}
   {% set ratings = kgather.setting('ratings') %}
   {% set form = kgather.homogenize() %}
   {% set generalization = kgather.generalize() %}
@@ -456,8 +491,14 @@
   {% if (personal_columns or sensitive_columns) and not user_attributes %}
     {% do problems.append('personal_columns and sensitive_columns are columns of the users\' attributes: set user_attributes.') %}
   {% endif %}
-  {% if personal_columns and generalization == 'none' %}
-    {% do problems.append('personal_columns are shown by the generalized table only: set generalize to ndgh or dgh.') %}
+  {% if personal_columns and generalization == 'none' and personal != 'separate' %}
+    {% do problems.append('personal_columns are shown beside generalized artifacts: set generalize to ndgh or dgh, or personal to separate.') %}
+  {% endif %}
+  {% if personal_columns and personal == 'as_is' and not i_know_this_is_not_anonymous %}
+    {% do problems.append('personal as_is shows attributes as they are, and rare ones single people out: set personal to generalize or separate. Where that is meant, set i_know_this_is_not_anonymous to true (on the command line --i-know-this-is-not-anonymous).') %}
+  {% endif %}
+  {% if personal_recoding and not personal_columns %}
+    {% do problems.append('personal_recoding says how personal_columns are generalized: set personal_columns.') %}
   {% endif %}
   {% if solver == 'none' and (of_form.needs_solver or (form == 'pure' and single_rater == 'pad')) %}
     {% do problems.append('solver none learns nothing to homogenize with: set homogenize to microaggregated, or to pure with single_rater drop or keep.') %}
@@ -504,6 +545,12 @@
   {% if scale is not none and (rating_log or repeats in ('sum', 'count')) %}
     {% do problems.append('scale is that of the ratings as they are read: leave it out with rating_log and with repeats sum or count.') %}
   {% endif %}
+  {% if (history or reserve) and (of_method.levels or not of_method.anonymous or 'unchanged' in of_method.tells or of_method.gathers_on == 'artifacts') %}
+    {% do problems.append('history and reserve go with method bkg, bounded_t_means or mdav: the groups of the others hang on more than who is in them.') %}
+  {% endif %}
+  {% if (history or reserve) and (sensitive_l is not none or generalization != 'none' or personal_columns) %}
+    {% do problems.append('history and reserve do not go with sensitive_l, generalize or personal_columns: groups may fail them as they change.') %}
+  {% endif %}
   {% if diversity_l > 1 and solver == 'none' %}
     {% do problems.append('diversity_l needs a solver: added cells hold predictions.') %}
   {% endif %}
@@ -547,9 +594,14 @@
       {% endfor %}
     {% endif %}
     {% if method == 'epsilon' %}
-      {% for name in options if name not in [] %}
-        {% do problems.append('method epsilon has no option ' ~ "'" ~ name ~ "'" ~ '; it has none.') %}
+      {% for name in options if name not in ['by'] %}
+        {% do problems.append('method epsilon has no option ' ~ "'" ~ name ~ "'" ~ '; its options are: by.') %}
       {% endfor %}
+      {% set named_well = not problems %}
+      {% set value = options['by'] %}
+      {% if named_well and 'by' in options and not (value is string and value in ['windows', 'deletion']) %}
+        {% do problems.append('method epsilon: by is one of windows, deletion, not ' ~ tojson(value) ~ '.') %}
+      {% endif %}
     {% endif %}
     {% if method == 'k_likeness' %}
       {% for name in options if name not in [] %}

@@ -2,8 +2,8 @@
 {% macro form__interval() -%}
   select user_id, item_id, rating
   from kg_clip_to_intervals(
-    '{{ ref("int_kgather__interval_ratings") }}', '{{ ref("int_kgather__groups") }}',
-    '{{ ref("int_kgather__intervals") }}'
+    {{ kgather.named(ref("int_kgather__interval_ratings")) }}, {{ kgather.named(ref("int_kgather__groups")) }},
+    {{ kgather.named(ref("int_kgather__intervals")) }}
   )
   {% if kgather.setting("sensitive_items") -%}
   union all

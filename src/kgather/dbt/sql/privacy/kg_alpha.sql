@@ -6,12 +6,8 @@ a value like any other. Gives (sensitive_column, class_size, alpha, classes): ho
 share, 0 to 1, rounded to 9 digits.
 */
 create or replace macro kg_alpha(p_relation, p_quasi_identifiers, p_sensitive) as table
-  select
-    sensitive_column,
-    cast(list_sum(frequencies) as bigint) as class_size,
-    round(list_max(frequencies) / list_sum(frequencies), 9) as alpha,
-    count(*) as classes
-  from kg_frequencies(p_relation, p_quasi_identifiers, p_sensitive)
+  select sensitive_column, class_size, alpha, count(*) as classes
+  from kg_class_alpha(p_relation, p_quasi_identifiers, p_sensitive)
   group by all
   order by all;
 -- {% endmacro %}

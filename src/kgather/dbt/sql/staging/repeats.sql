@@ -31,5 +31,6 @@
 {#- Whether a row is set aside for a fault: not where it says "not rated", or is a repeat, or was set aside on request. -#}
 {% macro is_fault(reason) -%}
   {{ reason }} <> 'not rated' and {{ reason }} not like 'user has fewer than %'
+  {%- for absence in kgather.reasons_of_absence().values() %} and {{ reason }} <> '{{ absence }}'{% endfor %}
   {%- if kgather.setting("repeats") is not none %} and {{ reason }} not like 'repeated pair: %'{% endif %}
 {%- endmacro %}

@@ -16,8 +16,9 @@ plugin in the profile. More than max_sets sets are refused: so many take ten sec
 -#}
 {% test b_l_diverse(
   model, b, l, group_column="group_id", item_column="item_id", ratings=none, user_column="user_id",
-  rating_column="rating", max_sets=2000000000
+  rating_column="rating", max_sets=2000000000, measure='people'
 ) %}
+  {{- kgather.count_failures('b_l_diverse', measure, ['people']) }}
   {{- kgather.check_number("b_l_diverse", "b", b, 1, 3) }}
   {{- kgather.check_number("b_l_diverse", "l", l, 1) }}
   {{- kgather.check_number("b_l_diverse", "max_sets", max_sets, 1) }}
@@ -39,7 +40,13 @@ plugin in the profile. More than max_sets sets are refused: so many take ten sec
     ) as least_groups
     from kg_cells{{ ", kg_rated" if ratings is not none }}
   )
-  select least_groups
+  select
+    least_groups,
+    -- Who rated the sets that too few groups show is not told: it may be all. Without ratings nobody is known.
+    {% if ratings is none %}cast(1 as bigint){% else %}(
+      select greatest(count(distinct {{ kgather.named_column("b_l_diverse", "user_column", user_column) }}), 1)
+      from {{ ratings }}
+    ){% endif %} as people_at_risk
   from kg_coverage
   where least_groups < {{ l }}
 {% endtest %}

@@ -14,8 +14,10 @@ is an item not rated; a null user or item is refused. An empty relation passes. 
 how many users have so many: never users, never ratings. Needs kgather's plugin in the profile.
 -#}
 {% test k_epsilon_anonymous(
-  model, k, epsilon, width=none, user_column="user_id", item_column="item_id", rating_column="rating"
+  model, k, epsilon, width=none, user_column="user_id", item_column="item_id", rating_column="rating",
+  measure='people'
 ) %}
+  {{- kgather.count_failures('k_epsilon_anonymous', measure, ['people']) }}
   {{- kgather.check_number("k_epsilon_anonymous", "k", k, 1) }}
   {{- kgather.check_number("k_epsilon_anonymous", "epsilon", epsilon, 0, whole=false) }}
   {%- if width is not none %}{{ kgather.check_number("k_epsilon_anonymous", "width", width, 0, whole=false, above=true) }}{% endif %}
@@ -30,7 +32,7 @@ how many users have so many: never users, never ratings. Needs kgather's plugin 
     )
     from {{ model }}
   )
-  select neighbours, users
+  select neighbours, users, cast(sum(users) over () as bigint) as people_at_risk
   from kg_counts
   where neighbours < {{ k }}
 {% endtest %}

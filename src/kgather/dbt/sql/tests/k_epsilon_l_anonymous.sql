@@ -13,8 +13,10 @@ rated it pass. An empty relation passes. Failures are numbers of neighbours and 
 smallest deviation: never users, never ratings. Needs kgather's plugin in the profile.
 -#}
 {% test k_epsilon_l_anonymous(
-  model, k, epsilon, l, sensitive_items, width=none, user_column="user_id", item_column="item_id", rating_column="rating"
+  model, k, epsilon, l, sensitive_items, width=none, user_column="user_id", item_column="item_id", rating_column="rating",
+  measure='people'
 ) %}
+  {{- kgather.count_failures('k_epsilon_l_anonymous', measure, ['people']) }}
   {{- kgather.check_number("k_epsilon_l_anonymous", "k", k, 1) }}
   {{- kgather.check_number("k_epsilon_l_anonymous", "epsilon", epsilon, 0, whole=false) }}
   {{- kgather.check_number("k_epsilon_l_anonymous", "l", l, 0, whole=false) }}
@@ -35,12 +37,25 @@ smallest deviation: never users, never ratings. Needs kgather's plugin in the pr
   kg_deviations as (
     select kg_epsilon_deviation(ratings, {{ items }}, {{ epsilon }}, {{ "null" if width is none else width }}) as least_deviation
     from kg_rated
+  ),
+  kg_failing as (
+    select neighbours, users, cast(null as double) as least_deviation
+    from kg_counts
+    where neighbours < {{ k }}
+    union all
+    select null, null, least_deviation
+    from kg_deviations
+    where least_deviation < {{ l }}
   )
-  select neighbours, users, cast(null as double) as least_deviation
-  from kg_counts
-  where neighbours < {{ k }}
-  union all
-  select null, null, least_deviation
-  from kg_deviations
-  where least_deviation < {{ l }}
+  select
+    *,
+    -- Whose neighbours deviate too little is not told: it may be all.
+    cast(
+      case
+        when count(least_deviation) over () > 0 then (select sum(users) from kg_counts)
+        else sum(users) over ()
+      end
+      as bigint
+    ) as people_at_risk
+  from kg_failing
 {% endtest %}

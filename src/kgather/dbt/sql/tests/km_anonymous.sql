@@ -15,18 +15,32 @@ users, never items. More than max_sets sets are refused: so many take ten second
 profile.
 -#}
 {% test km_anonymous(
-  model, k, m, user_column="user_id", item_column="item_id", rating_column="rating", max_sets=2000000000
+  model, k, m, user_column="user_id", item_column="item_id", rating_column="rating", max_sets=2000000000,
+  measure='people'
 ) %}
+  {{- kgather.count_failures('km_anonymous', measure, ['people', 'sets']) }}
   {{- kgather.check_number("km_anonymous", "k", k, 1) }}
   {{- kgather.check_number("km_anonymous", "m", m, 1, 3) }}
   {{- kgather.check_number("km_anonymous", "max_sets", max_sets, 1) }}
   {{- kgather.check_plugin("km_anonymous") }}
-  select unnest(
-    kg_item_set_violations(
-      {{ kgather.rating_list("km_anonymous", user_column, item_column, rating_column) }},
-      {{ m }}, {{ k }}, p_max_sets := {{ max_sets }}
-    ),
-    recursive := true
+  with kg_rated as (
+    select
+      {{ kgather.rating_list("km_anonymous", user_column, item_column, rating_column) }} as ratings,
+      count(distinct {{ kgather.named_column("km_anonymous", "user_column", user_column) }}) as users
+    from {{ model }}
+  ),
+  kg_sets as (
+    select
+      users,
+      unnest(kg_item_set_violations(ratings, {{ m }}, {{ k }}, p_max_sets := {{ max_sets }}), recursive := true)
+    from kg_rated
   )
-  from {{ model }}
+  select
+    set_size,
+    least_support,
+    failing_sets,
+    -- At most: who has several of these sets counts for each.
+    cast(least(users, failing_sets * ({{ k }} - 1)) as bigint) as people_at_risk,
+    failing_sets as sets_at_risk
+  from kg_sets
 {% endtest %}

@@ -13,7 +13,8 @@ looked at by themselves. Null is a value like any other, in sensitive columns to
 are, for each sensitive column and size of equivalence class, how many classes fail and the least l among them: never
 members, never values.
 -#}
-{% test l_diverse(model, column_names, sensitive_columns, l, kind="distinct", c=none) %}
+{% test l_diverse(model, column_names, sensitive_columns, l, kind="distinct", c=none, measure='people') %}
+  {{- kgather.count_failures('l_diverse', measure) -}}
   {%- set columns = kgather.names_as_literals("l_diverse", "column_names", column_names) -%}
   {%- set sensitive = kgather.names_as_literals("l_diverse", "sensitive_columns", sensitive_columns) -%}
   {%- if execute and kind not in ["distinct", "entropy", "recursive"] -%}
@@ -29,11 +30,15 @@ members, never values.
   {%- endif %}
   with kg_tested as not materialized (
     select * from {{ model }}
+  ),
+  kg_failing as materialized (
+    select *
+    from kg_class_l(
+      'kg_tested', {{ columns }}, {{ sensitive }}, '{{ kind }}', {{ c if kind == "recursive" else "null" }}
+    )
+    where l < {{ l }}
   )
-  select sensitive_column, class_size, min(l) as least_l, sum(classes) as classes
-  from kg_l_diversity(
-    'kg_tested', {{ columns }}, {{ sensitive }}, '{{ kind }}', {{ c if kind == "recursive" else "null" }}
-  )
-  where l < {{ l }}
+  select sensitive_column, class_size, min(l) as least_l, count(*) as classes, {{ kgather.at_risk("kg_failing") }}
+  from kg_failing
   group by sensitive_column, class_size
 {% endtest %}

@@ -10,7 +10,8 @@ With nulls: false, null cannot be asked for. An empty relation passes, and so do
 columns. Failures are sets of columns, how many rows conditions on them match and how many conditions match so many:
 never members, never values.
 -#}
-{% test no_risk_query_conditions(model, column_names, k, m, nulls=true) %}
+{% test no_risk_query_conditions(model, column_names, k, m, nulls=true, measure='people') %}
+  {{- kgather.count_failures('no_risk_query_conditions', measure) -}}
   {%- set columns = kgather.names_as_literals("no_risk_query_conditions", "column_names", column_names) -%}
   {%- if execute and nulls is not boolean -%}
     {{ exceptions.raise_compiler_error(
@@ -22,6 +23,11 @@ never members, never values.
   with kg_tested as not materialized (
     select * from {{ model }}
   )
-  select column_names, matched_rows, conditions
-  from kg_risk_conditions('kg_tested', {{ columns }}, {{ k }}, {{ m }}, {{ nulls | string | lower }})
+  select
+    column_names,
+    matched_rows,
+    conditions,
+    rows_at_risk as people_at_risk,
+    cast(sum(conditions) over () as bigint) as classes_at_risk
+  from kg_risk('kg_tested', {{ columns }}, {{ k }}, {{ m }}, {{ nulls | string | lower }})
 {% endtest %}

@@ -6,6 +6,7 @@ Asserts that a relation has as many rows as its parts together: nothing was lost
         arguments: {parts: [ref('kept'), ref('set_aside')]}
 -#}
 {% test rows_add_up(model, parts) %}
+  {{- config(fail_calc="coalesce(sum(abs(whole_rows - part_rows)), 0)") -}}
   with counts as (
     select
       (select count(*) from {{ model }}) as whole_rows,

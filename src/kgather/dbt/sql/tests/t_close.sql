@@ -13,7 +13,8 @@ is a value like any other, in sensitive columns too, the last in the order. An e
 each sensitive column and size of equivalence class, how many classes fail and the greatest t among them: never members,
 never values.
 -#}
-{% test t_close(model, column_names, sensitive_columns, t, ordered=none) %}
+{% test t_close(model, column_names, sensitive_columns, t, ordered=none, measure='people') %}
+  {{- kgather.count_failures('t_close', measure) -}}
   {%- set columns = kgather.names_as_literals("t_close", "column_names", column_names) -%}
   {%- set sensitive = kgather.names_as_literals("t_close", "sensitive_columns", sensitive_columns) -%}
   {%- if execute and ordered is not none and ordered is not boolean -%}
@@ -22,11 +23,15 @@ never values.
   {{ kgather.check_number("t_close", "t", t, 0, high=1, whole=false) }}
   with kg_tested as not materialized (
     select * from {{ model }}
+  ),
+  kg_failing as materialized (
+    select *
+    from kg_class_t(
+      'kg_tested', {{ columns }}, {{ sensitive }}, {{ "null" if ordered is none else ordered | string | lower }}
+    )
+    where t > {{ t }}
   )
-  select sensitive_column, class_size, max(t) as greatest_t, sum(classes) as classes
-  from kg_t_closeness(
-    'kg_tested', {{ columns }}, {{ sensitive }}, {{ "null" if ordered is none else ordered | string | lower }}
-  )
-  where t > {{ t }}
+  select sensitive_column, class_size, max(t) as greatest_t, count(*) as classes, {{ kgather.at_risk("kg_failing") }}
+  from kg_failing
   group by sensitive_column, class_size
 {% endtest %}

@@ -8,6 +8,7 @@ Asserts that no two rows agree in all of the given columns.
 Failures are numbers of rows, never values.
 -#}
 {% test unique_combination(model, column_names) %}
+  {{- config(fail_calc="coalesce(sum(times * combinations), 0)") -}}
   {%- if kgather.strictly_ascends(model, column_names) %}
   -- Its rows strictly ascend: all are different.
   select 0 as times, 0 as combinations where false

@@ -1,0 +1,137 @@
+"""`kgather attack` on the release of a table of people."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from kgather._cli.console import print_line
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions
+
+if TYPE_CHECKING:
+    from kgather._attacks.results import AttackReport, Rate
+
+
+def one_original(originals: Sequence[str]) -> str:
+    """The one file that a table was made from. Raises InputError where there are several."""
+    if len(originals) != 1:
+        msg = f"a table is anonymized from one file: give --original once, not {len(originals)} times."
+        raise InputError(msg)
+    return originals[0]
+
+
+def attack_table(
+    release: Path,
+    originals: Sequence[str],
+    hierarchies: Mapping[str, str],
+    load_options: LoadOptions,
+    *,
+    population: str | None,
+    sampling_fraction: float | None,
+    publish_seed: int,
+    known: Sequence[int],
+    targets: int,
+    seed: int,
+    attacks: Sequence[str] | None,
+    original_too: bool,
+    report: Callable[[str, int, int], None],
+) -> "AttackReport":
+    """Open a release with its original and attack it: see `kgather._tables.attacks.attack`."""
+    from kgather._tables.again import opened, release_settings
+    from kgather._tables.attacks import attack
+    from kgather._tables.audit import risks_of_release
+    from kgather._tables.journalist import read_population
+
+    settings = release_settings(release, seed=publish_seed, hierarchies=hierarchies)
+    found = opened(release, one_original(originals), settings, load_options, report=report)
+    people = None if population is None else read_population(population, found, load_options)
+    return attack(
+        found,
+        risks_of_release(release, settings),
+        known=known,
+        targets=targets,
+        seed=seed,
+        attacks=attacks,
+        original_too=original_too,
+        population=people,
+        sampling_fraction=sampling_fraction,
+    )
+
+
+def print_table(report: "AttackReport") -> None:
+    """Print what attackers of a table get: rates of people as a table, all else in sentences."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("attack", "knows"):
+        table.add_column(title, no_wrap=True)
+    for title in ("person (95%)", "class", "matched", "wrong", "by chance: person", "original: person", "alone"):
+        table.add_column(title, justify="right")
+    for result in report.results:
+        if result.attack != "linkage":
+            continue
+        plain = report.same_on_original(result)
+        rate = result.user
+        table.add_row(
+            result.attack,
+            result.knowledge,
+            "-" if rate is None else f"{rate.value:.2%} ({rate.low:.1%}-{rate.high:.1%})",
+            _share(result.group),
+            _share(result.matched),
+            _share(result.wrong_among_matched),
+            f"{result.chance_user:.2%}",
+            _share(plain.user if plain else None),
+            _share(plain.matched if plain else None),
+        )
+    if table.row_count:
+        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+        print_line("")
+    for line in _lines(report):
+        print_line(line)
+
+
+def _lines(report: "AttackReport") -> list[str]:
+    lines = []
+    for result in report.results:
+        told = result.details
+        if result.attack == "journalist" and result.user is not None:
+            among = (
+                f"at least {told['least']:,.0f} of {told['population']:,.0f} people look like each row"
+                if "population" in told
+                else f"estimated, {told['sampling_fraction']:.2%} of the population being in the table"
+            )
+            beyond = (
+                f" In {told['classes_beyond']:.1%} of the classes the table has more people than the population."
+                if told.get("classes_beyond")
+                else ""
+            )
+            lines.append(
+                f"journalist: a row is picked rightly with a chance of {told['most']:.2%} at most, "
+                f"{result.user.value:.2%} on average ({among}).{beyond}"
+            )
+        elif result.attack == "homogeneity":
+            lines.append(
+                f"homogeneity, {result.knowledge}: {told['learnt']:.1%} of the rows are in classes of one value, "
+                f"{told['confident']:.1%} in classes where one has more than half. The most frequent value of the own "
+                f"class is right for {told['read']:.1%}, that of all rows for {told['guessed']:.1%}."
+            )
+        elif result.attack == "background":
+            lines.append(
+                f"background, {result.knowledge}: who can rule out one wrong value is more sure than not of "
+                f"{told['one_known']:.1%} of the people and certain of {told['one_known_certain']:.1%}; with two, of "
+                f"{told['two_known']:.1%} and {told['two_known_certain']:.1%}."
+            )
+        elif result.attack == "minimality":
+            lines.append(
+                f"minimality, {result.knowledge}: of about {told['rows']:,.0f} people in merged classes, who knows the "
+                f"algorithm names {told['right']:.1%} rightly, who does not {told['right_by_reading']:.1%}; sure of "
+                f"more than .95 for at most {told['surer_than_0.95']:,.0f} people, without it for "
+                f"{told['surer_than_0.95_by_reading']:,.0f}."
+            )
+    return lines
+
+
+def _share(rate: "Rate | None") -> str:
+    return "-" if rate is None else f"{rate.value:.1%}"

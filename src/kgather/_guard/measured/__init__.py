@@ -1,0 +1,1 @@
+"""Mode measured: everything told about people is computed from stored noisy measurements."""

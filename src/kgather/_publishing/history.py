@@ -1,0 +1,287 @@
+"""What a release takes over from the last one of the same people, and how the map is handed on."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from kgather import _stopping as stopping
+from kgather._errors import InputError
+from kgather._loaders import LoadReport
+from kgather._settings.publication import CHAIN, PublishSettings
+from kgather._settings.validation import validated
+from kgather._sql_text import literal
+
+WORK = "work.duckdb"
+SETTINGS = "kgather_settings"
+"""The table of a working database that says what its release was asked for."""
+
+_LAST = "last_release"
+_TAKEN = ("kgather_history", "kgather_chain", "int_kgather__item_factors")
+_NEEDED = ("int_kgather__groups", "int_kgather__item_factors", "int_kgather__noise_key", SETTINGS)
+
+
+@dataclass(frozen=True)
+class Following:
+    """What a release follows, and whether its input is everybody's data or only what has changed.
+
+    work: the folder in which the working database of the last release was kept, or the database. additions: the input
+    has only ratings that came since; all others are taken from there. removed: ids of users to leave out of those.
+    """
+
+    work: Path
+    additions: bool = False
+    removed: tuple[str, ...] = ()
+
+    @property
+    def database(self) -> Path:
+        """The working database of the last release."""
+        return self.work / WORK if self.work.is_dir() else self.work
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, and where the next one goes if nothing else is said."""
+        return self.database.parent
+
+
+def read_removed(file: Path) -> tuple[str, ...]:
+    """The users of a file, one id a line; a first line `user_id` is a header. Raises InputError."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeError):
+        msg = f"{file} cannot be read. Give --remove a text file with one user id a line."
+        raise InputError(msg) from None
+    found = [line for line in lines if line]
+    return tuple(found[1:] if found and found[0].lower() == "user_id" else found)
+
+
+def with_last(following: Following, settings: PublishSettings) -> PublishSettings:
+    """The settings of a release that follows: what all of a chain have in common is taken over where nothing is said.
+
+    Raises InputError where there is no working database, or something else is said than the last release had.
+    """
+    before = _settings_of(following)
+    said = {name: getattr(settings, name) for name in settings.model_fields_set if name in CHAIN}
+    now = settings.model_dump(mode="json")
+    others = [
+        f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
+        for name in said
+        if now[name] != before.get(name)
+    ]
+    if others:
+        msg = (
+            f"this release is of another kind than the last one of {following.database}: {'; '.join(others)}. Whoever "
+            "has two kinds of the same groups learns from both. Leave these out, or begin a chain of other people."
+        )
+        raise InputError(msg)
+    taken = {name: value for name, value in before.items() if name in CHAIN and name not in said}
+    return validated(PublishSettings, settings.model_dump() | taken | {"history": True})
+
+
+def k_of(following: Following) -> int:
+    """The k of the chain. Raises InputError where there is no working database."""
+    return int(_settings_of(following)["k"])
+
+
+def _settings_of(following: Following) -> Mapping[str, Any]:
+    database = following.database
+    if not database.is_file():
+        msg = (
+            f"{following.work} holds no working database ({WORK}). Give --history the folder that --keep-work kept of "
+            "the last release of the same people; a first release has none."
+        )
+        raise InputError(msg)
+    with duckdb.connect() as con:
+        _attach(con, database)
+        tables = {name for (name,) in con.sql("select table_name from duckdb_tables()").fetchall()}
+        if not tables.issuperset(_NEEDED):
+            msg = f"{database} is no working database of a release that can be followed. Give what --keep-work kept."
+            raise InputError(msg)
+        [(text,)] = con.sql(f"select settings from {_LAST}.{SETTINGS}").fetchall()
+    return dict(json.loads(text))
+
+
+def _attach(con: duckdb.DuckDBPyConnection, database: Path) -> None:
+    try:
+        con.execute(f"attach {literal(database)} as {_LAST} (read_only)")
+    except duckdb.Error:
+        msg = f"{database} cannot be opened as a database of DuckDB. Give --history what --keep-work kept."
+        raise InputError(msg) from None
+
+
+def key_of(following: Following) -> bytes:
+    """The key of the noise of the chain: noise of another one would average out."""
+    with duckdb.connect() as con:
+        _attach(con, following.database)
+        [(key,)] = con.sql(f"select key from {_LAST}.int_kgather__noise_key").fetchall()
+    return bytes(key)
+
+
+def put_last(con: duckdb.DuckDBPyConnection, following: Following | None) -> None:
+    """Put what the pipeline looks for of the last run where it looks for it."""
+    if following is None:
+        return
+    _attach(con, following.database)
+    tables = {name for (name,) in con.sql(
+        f"select table_name from duckdb_tables() where database_name = '{_LAST}'"
+    ).fetchall()}  # fmt: skip
+    for name in _TAKEN:
+        if name in tables:
+            con.execute(f"create or replace table {name} as from {_LAST}.{name}")
+    if "kgather_history" not in tables:  # the last release was not made to be followed
+        con.execute(f"create or replace table kgather_history as {_FIRST}")
+        con.execute(
+            "create or replace table kgather_chain as select 1 as release_number, cast(? as varchar) as settings, "
+            f"(select coalesce(sum(charge.rho), 0.0) from {_LAST}.int_kgather__factors where side = 'charge') as rho",
+            [json.dumps(_common(con))],
+        )
+    con.execute(f"detach {_LAST}")
+
+
+# Every group of a first release is formed in it.
+_FIRST = f"""
+select
+  1 as release_number,
+  cast(user_id as varchar) as user_id,
+  'present' as state,
+  group_id as lineage,
+  group_id
+from {_LAST}.int_kgather__groups
+"""
+
+
+def _common(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    [(text,)] = con.sql(f"select settings from {_LAST}.{SETTINGS}").fetchall()
+    said = json.loads(text)
+    return {name: said[name] for name in CHAIN}
+
+
+def put_settings(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> None:
+    """Say in the working database what its release was asked for, with what `auto` stood for."""
+    said = json.dumps(settings.model_dump(mode="json") | {"homogenize": settings.form})
+    con.execute(f"create or replace table {SETTINGS} as select cast(? as varchar) as settings", [said])
+
+
+def load_nothing(con: duckdb.DuckDBPyConnection, following: Following) -> LoadReport:
+    """Make an empty table of ratings like that of the last release, where users are removed and nothing is added."""
+    _attach(con, following.database)
+    con.execute("create schema if not exists loaded")
+    con.execute(f"create or replace table loaded.ratings as from {_LAST}.loaded.ratings limit 0")
+    con.execute(f"detach {_LAST}")
+    return LoadReport(inputs=[], user_id_type="BIGINT", item_id_type="BIGINT", warnings=[])
+
+
+def add_last(con: duckdb.DuckDBPyConnection, following: Following, loaded: LoadReport) -> LoadReport:
+    """Add what the last release's input had and that of this one leaves out: the catalogue, and where the input has
+    only additions, all other ratings.
+
+    A rating of a pair of user and item that was loaded takes the place of those that there were. Raises InputError
+    where the ratings are not there any more.
+    """
+    _attach(con, following.database)
+    try:
+        if loaded.catalogue is None and _has(con, "items"):
+            con.execute(f"create or replace table loaded.items as from {_LAST}.loaded.items")
+        return _with_earlier(con, following, loaded) if following.additions else loaded
+    finally:
+        con.execute(f"detach {_LAST}")
+
+
+def _has(con: duckdb.DuckDBPyConnection, table: str) -> bool:
+    found = con.sql(
+        f"select 1 from duckdb_tables() where database_name = '{_LAST}' and schema_name = 'loaded' "
+        f"and table_name = '{table}'"
+    )
+    return bool(found.fetchall())
+
+
+def _with_earlier(con: duckdb.DuckDBPyConnection, following: Following, loaded: LoadReport) -> LoadReport:
+    try:
+        types = {
+            name: kind
+            for name, kind, *_ in con.sql(f"describe {_LAST}.loaded.ratings").fetchall()
+            if name in ("user_id", "item_id")
+        }
+        user = _common_type(loaded.user_id_type, types["user_id"])
+        item = _common_type(loaded.item_id_type, types["item_id"])
+        con.execute("create temp table removed (user_id varchar)")
+        if following.removed:
+            con.executemany("insert into removed values (?)", [[name] for name in following.removed])
+        con.execute(_ADDED.format(user=user, item=item))
+    except duckdb.Error:
+        msg = (
+            f"the ratings of the last release are not in {following.database} any more: its input was a file that was "
+            "read where it lay. Give everybody's ratings of today instead of --additions."
+        )
+        raise InputError(msg) from None
+    finally:
+        con.execute("drop table if exists removed")
+    kind = con.sql("select table_type from information_schema.tables where table_schema = 'loaded'").fetchall()
+    con.execute("drop view loaded.ratings" if ("VIEW",) in kind else "drop table loaded.ratings")
+    con.execute("alter table loaded.all_ratings rename to ratings")
+    return loaded.model_copy(update={"user_id_type": user, "item_id_type": item})
+
+
+_SAME = "cast(user_id as {user}) as user_id, cast(item_id as {item}) as item_id, * exclude (user_id, item_id)"
+_ADDED = f"""
+create or replace table loaded.all_ratings as
+with earlier as (select {_SAME} from {_LAST}.loaded.ratings),
+newer as (select {_SAME} from loaded.ratings)
+
+from earlier
+anti join (from newer where problem is null) as newer using (user_id, item_id)
+anti join removed on cast(earlier.user_id as varchar) = removed.user_id
+union all
+from newer
+"""
+
+
+def _common_type(one: str, other: str) -> str:
+    return "BIGINT" if one.upper() == other.upper() == "BIGINT" else "VARCHAR"
+
+
+def hand_on(work: Path, folder: Path, put_release: Callable[[], None]) -> Path:
+    """Keep a working database as that of the last release of a chain, and then put the release in its place.
+
+    The map is kept first: a run that is killed in between has kept a map of a release that nobody has, which does no
+    harm. The database of the release before stays beside it, as release-1.duckdb and so on. Returns where it is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / WORK
+    part = kept.with_suffix(".part")
+    stopping.note(part)
+    _copy(work, part)
+    with stopping.whole:
+        if kept.exists():
+            os.link(kept, _unused(folder))
+        part.replace(kept)
+        stopping.forget(part)
+        put_release()
+    return kept
+
+
+def _copy(work: Path, part: Path) -> None:
+    import shutil
+
+    shutil.copyfile(work, part)
+    part.chmod(0o600)
+
+
+def _unused(folder: Path) -> Path:
+    number = 1
+    while (folder / f"release-{number}.duckdb").exists():
+        number += 1
+    return folder / f"release-{number}.duckdb"
+
+
+def without_counts(read: Mapping[str, Any]) -> dict[str, Any]:
+    """What was read, without the numbers of rows that would count the ratings of people who are in no release."""
+    files: Sequence[Mapping[str, Any]] = read.get("files", [])
+    return {
+        **{name: value for name, value in read.items() if name not in ("files", "further_files")},
+        "files": [{name: value for name, value in file.items() if name not in ("rows", "set_aside")} for file in files],
+    }

@@ -1,0 +1,223 @@
+"""The pipeline of a table of people as SQL: combinations of values, one call of the kernels, rows.
+
+DuckDB asks for this text while it binds a query (`kg_anonymize` is a macro over `query`), so what runs is one statement
+that the engine plans as a whole. All columns get names of their own within: those of the table may be anything.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from kgather._errors import InputError
+from kgather._recoding import people
+from kgather._settings.table import TableSettings
+from kgather._sql_text import identifier, literal
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the pipeline: a relation by its name, and the query that gives it. kept: it is computed once."""
+
+    name: str
+    query: str
+    kept: bool = True
+
+
+def anonymized(relation: str, settings: TableSettings, settings_text: str) -> str:
+    """The query whose rows are the anonymized table. relation: as it may stand after FROM."""
+    return _as_one(_all_steps(relation, settings, settings_text), rows(settings))
+
+
+def reported(relation: str, settings: TableSettings, settings_text: str) -> str:
+    """The query whose one row is the report of the same run: a JSON text."""
+    parts = _all_steps if settings.counts_people else steps
+    return _as_one(parts(relation, settings, settings_text), report(settings))
+
+
+def grouped(relation: str, settings: TableSettings, settings_text: str) -> str:
+    """The query for (unit, group_id) of the same run: who looks the same. Raises InputError without a unit."""
+    if settings.unit is None:
+        msg = "groups are of people: give unit, the column that names them."
+        raise InputError(msg)
+    return _as_one(_all_steps(relation, settings, settings_text, units=True), people.grouped(settings))
+
+
+def script(relation: str, settings: TableSettings, settings_text: str, *, units: bool = False) -> Iterator[str]:
+    """The same steps as statements, each a temporary relation; `rows` and `report` may be asked for afterwards.
+
+    units: with whom rows are of, which `kgather._recoding.people.grouped` asks for."""
+    for step in _all_steps(relation, settings, settings_text, units=units):
+        yield f"create or replace temp {'table' if step.kept else 'view'} {step.name} as {step.query}"
+
+
+def report(settings: TableSettings) -> str:
+    """The query for the report, after the steps: a JSON text."""
+    if not settings.counts_people:
+        return "select kg_found.report from kg_answer"
+    return (
+        "select cast(json_merge_patch(kg_found.report, json_object('people', kg_people)) as varchar) as report "
+        "from kg_answer, kg_people"
+    )
+
+
+def _all_steps(relation: str, settings: TableSettings, settings_text: str, *, units: bool = False) -> list[Step]:
+    found = [
+        *steps(relation, settings, settings_text), *_dealing(settings, units=units or settings.counts_people)
+    ]  # fmt: skip
+    if settings.counts_people:
+        found += [Step(name, query) for name, query in people.measured(settings)]
+    return found
+
+
+def _as_one(parts: Sequence[Step], last: str) -> str:
+    named = ", ".join(
+        f"{step.name} as {'materialized' if step.kept else 'not materialized'} ({step.query})" for step in parts
+    )
+    return f"with {named} {last}"
+
+
+def rows(settings: TableSettings) -> str:
+    """The query for the rows of the table, after all steps. Their order tells what they show and nothing else."""
+    shown = ", ".join(
+        [
+            *(f"kg_shown[{place}] as {identifier(name)}" for place, name in enumerate(settings.quasi_identifiers, 1)),
+            *(f"kg_s{place} as {identifier(name)}" for place, name in enumerate(settings.sensitive, 1)),
+            *(f"kg_o{place} as {identifier(name)}" for place, name in enumerate(settings.others, 1)),
+        ]
+    )
+    # The same order as by all columns, but texts are compared once a class and not once a row.
+    order = ", ".join(["kg_rank", *_own("kg_s", settings.sensitive), *_own("kg_o", settings.others)])
+    counted = f" cross join kg_people where {people.sound(settings)}" if settings.counts_people else ""
+    told = f"from kg_dealt join kg_ranked using (kg_class){counted}"
+    if settings.pseudonym is None:
+        return f"select {shown} {told} order by {order}"
+    # A function of the seed and of where a row stands among what is shown: it cannot tell who somebody is.
+    drawn = f"md5('{settings.seed}/' || row_number() over (order by {order}))"
+    return f"select {shown}, {drawn} as {identifier(settings.pseudonym)} {told} order by {order}, {drawn}"
+
+
+def steps(relation: str, settings: TableSettings, settings_text: str) -> list[Step]:
+    """From the table to its classes."""
+    coded = [*_own("kg_q", settings.quasi_identifiers), *_own("kg_s", settings.sensitive)]
+    checked = "null"
+    carried = [*coded, *_own("kg_o", settings.others)]
+    parts = [Step(name, query) for name, query in people.within(settings)]
+    computed = settings.aggregate is not None or settings.rows_per_person is not None or settings.within is not None
+    source = people.source(relation, settings, _roles(settings), carried)
+    parts.append(Step("kg_source", source, kept=computed))
+    if settings.unit is not None:
+        parts += [Step(name, query) for name, query in people.checked(settings)]
+        checked = "(select kg_checked from kg_units)"
+    told_apart = [*coded, *_people(settings)]
+    listed = ", ".join(told_apart)
+    counted = f"select {listed}, count(*) as kg_rows, 0 as kg_people from kg_source group by {listed}"
+    if settings.population is not None:
+        # Combinations of the population are among those of the table: one dictionary for both.
+        everybody = ", ".join(_named("kg_q", settings.quasi_identifiers))
+        seen = ", ".join(_own("kg_q", settings.quasi_identifiers))
+        parts.append(Step("kg_everybody", f"select {everybody} from {settings.population}", kept=False))
+        counted += (
+            f" union all by name select {seen}, 0 as kg_rows, count(*) as kg_people from kg_everybody group by {seen}"
+        )
+    parts.append(Step("kg_combinations", f"select *, row_number() over () as kg_combination from ({counted})"))
+    # Numbers by rank, and no join with a dictionary for each column: planning 200 joins takes minutes.
+    numbered = ", ".join(
+        f"cast(dense_rank() over (order by {name} nulls first) - 1 as integer) as kg_id_{name}" for name in told_apart
+    )
+    parts.append(Step("kg_numbered", f"select *, {numbered} from kg_combinations"))
+    ids = ", ".join(f"list(kg_id_{name})" for name in told_apart)
+    types = ", ".join(f"any_value(typeof({name}))" for name in coded)
+    parts.append(
+        Step(
+            "kg_coded",
+            f"select list(kg_combination) as kg_combination, list(kg_rows) as kg_rows, "
+            f"list(kg_people) as kg_people, [{ids}] as kg_ids, "
+            f"[{types}] as kg_types from kg_numbered",
+        )
+    )
+    values = " union all ".join(
+        f"select {place} as kg_column, kg_id_{name} as kg_id, cast(any_value({name}) as varchar) as kg_text "
+        f"from kg_numbered group by kg_id_{name}"
+        for place, name in enumerate(coded)
+    )
+    parts.append(
+        Step(
+            "kg_texts",
+            "select list(kg_texts order by kg_column) as kg_texts from (select kg_column, list(kg_text order by kg_id) "
+            f"as kg_texts from ({values}) group by kg_column)",
+        )
+    )
+    answer = f"kg_types, kg_texts, kg_ids, kg_combination, kg_rows, kg_people, {literal(settings_text)}, {checked}"
+    parts.append(Step("kg_answer", f"select kg_recode({answer}) as kg_found from kg_coded, kg_texts"))
+    parts.append(Step("kg_pieces", "select unnest(kg_found.pieces, recursive := true) from kg_answer"))
+    parts.append(Step("kg_classes", "select unnest(kg_found.classes, recursive := true) from kg_answer"))
+    texts = ", ".join(f"kg_shown[{place}]" for place in range(1, len(settings.quasi_identifiers) + 1))
+    parts.append(Step("kg_ranked", f"select *, dense_rank() over (order by {texts}) as kg_rank from kg_classes"))
+    return parts
+
+
+def _people(settings: TableSettings) -> list[str]:
+    """The columns beside values that tell combinations apart, in the order in which `kg_recode` gets them."""
+    return [*["kg_unit"] * settings.has_several_rows, *["kg_group"] * (settings.within is not None)]
+
+
+def _dealing(settings: TableSettings, *, units: bool) -> list[Step]:
+    """From classes to rows. Those of a combination that is in several classes are dealt in the order of their hash:
+    rows with the same hash are the same. units: with whom each row is of."""
+    coded = [*_own("kg_q", settings.quasi_identifiers), *_own("kg_s", settings.sensitive), *_people(settings)]
+    shown = [*_own("kg_s", settings.sensitive), *_own("kg_o", settings.others)]
+    of_people = [*["kg_unit"] * units, *["kg_group"] * (settings.within is not None)]
+    carried = [*shown, *of_people]
+    agree = " and ".join(f"kg_source.{name} is not distinct from kg_combinations.{name}" for name in coded)
+    kept = "".join(f"kg_source.{name}, " for name in carried)
+    again = "".join(f"{name}, " for name in carried)
+    hashed = ", ".join([str(settings.seed), *(f"cast({name} as varchar)" for name in shown)])
+    # Rows that show the same may be anybody's, but the same people have the same place each time.
+    tied = ", ".join([f"hash({hashed})", *of_people[:1]])
+    lost = f"case when kg_class is null then cast(error({literal(_CHANGED)}) as bigint) else kg_class end as kg_class"
+    return [
+        Step("kg_table", "from kg_combinations where kg_rows > 0", kept=False),
+        Step(
+            "kg_single",
+            "select kg_combination, any_value(kg_class) as kg_class, count(*) as kg_pieces from kg_pieces "
+            "group by kg_combination",
+        ),
+        Step(
+            "kg_placed",
+            f"select {kept}kg_combinations.kg_combination, kg_single.kg_class, kg_single.kg_pieces from kg_source "
+            f"left join kg_table as kg_combinations on {agree} left join kg_single using (kg_combination)",
+            kept=False,
+        ),
+        Step(
+            "kg_dealt",
+            f"select {again}{lost} from kg_placed where kg_pieces = 1 or kg_pieces is null "
+            f"union all by name select {again}kg_pieces.kg_class from (select {again}kg_combination, "
+            f"row_number() over (partition by kg_combination order by {tied}) as kg_place "
+            "from kg_placed where kg_pieces > 1) as kg_split join kg_pieces "
+            "on kg_split.kg_combination = kg_pieces.kg_combination "
+            "and kg_split.kg_place between kg_pieces.kg_first and kg_pieces.kg_last",
+            kept=units,
+        ),
+    ]
+
+
+def _own(prefix: str, names: Collection[str]) -> list[str]:
+    return [f"{prefix}{place}" for place in range(1, len(names) + 1)]
+
+
+def _roles(settings: TableSettings) -> str:
+    named = [
+        *_named("kg_q", settings.quasi_identifiers),
+        *_named("kg_s", settings.sensitive),
+        *_named("kg_o", settings.others),
+    ]
+    if settings.unit is not None:
+        named.append(f"{identifier(settings.unit)} as kg_unit")
+    return ", ".join(named)
+
+
+def _named(prefix: str, names: Collection[str]) -> list[str]:
+    return [f"{identifier(name)} as {prefix}{place}" for place, name in enumerate(names, 1)]
+
+
+_CHANGED = "the table changed while it was read, or gives other rows each time. Give a table that stays."
+REFUSALS = ("the table changed while it was read", *people.REFUSALS)

@@ -1,0 +1,126 @@
+"""Runs the pipeline of a table on a connection: steps, table, audit."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import duckdb
+
+from kgather._errors import InputError, PromiseError, quoted
+from kgather._recoding import people, sql
+from kgather._recoding.told import told
+from kgather._settings.table import TableSettings
+from kgather._sql_functions import load
+from kgather._tables import population
+from kgather._tables.audit import SMALLEST_INTERSECTION, TableAudit, checks, class_sizes, of_people, risks
+from kgather._tables.dominated import dominated, greatest_share
+
+_STEP = re.compile(r"create or replace temp (table|view) (\w+)")
+
+Report = Callable[[str, int, int], None]
+Warn = Callable[[str], None]
+
+
+def anonymize(
+    con: duckdb.DuckDBPyConnection,
+    relation: str,
+    settings: TableSettings,
+    into: str,
+    *,
+    groups_into: str | None = None,
+    report: Report = lambda *_: None,
+) -> TableAudit:
+    """Create the table `into`, the anonymized `relation`, and say what it promises, keeps and costs.
+
+    relation: what may stand after FROM; each column that the settings name is in it. con: a connection whose current
+    database is open for writing; macros and temporary relations are made there. groups_into: a table (unit, group_id)
+    to create beside it, of who looks the same; it is as secret as the relation itself.
+    Raises InputError where table and settings do not go together, PromiseError where something is not kept.
+    """
+    load(con)
+    refuse_missing(con, "the table", relation, named(settings))
+    if settings.population is not None:
+        refuse_missing(con, "the population", settings.population, list(settings.quasi_identifiers))
+    text = settings.model_dump_json(exclude_defaults=True)
+    if groups_into is not None and settings.unit is None:
+        msg = "groups are of people: give unit, the column that names them."
+        raise InputError(msg)
+    statements = [
+        *sql.script(relation, settings, text, units=groups_into is not None),
+        f"create table {into} as {sql.rows(settings)}",
+    ]
+    if groups_into is not None:
+        statements.append(f"create table {groups_into} as {people.grouped(settings)}")
+    try:
+        for number, statement in enumerate(statements):
+            report("anonymize", number, len(statements))
+            with told():
+                con.execute(statement)
+        report("anonymize", len(statements), len(statements))
+        [(said,)] = con.execute(sql.report(settings)).fetchall()
+    finally:
+        _drop(con, statements)
+    reported = json.loads(said)
+    found = (
+        *checks(con, into, settings),
+        *of_people(settings, reported.get("people", {})),
+        *population.checks(con, into, settings),
+    )
+    failed = [check for check in found if not check.passed]
+    if failed:
+        for made in filter(None, (into, groups_into)):
+            con.execute(f"drop table {made}")
+        lines = [f"  {check.check}: promised {check.promised}, measured {check.measured}" for check in failed]
+        raise PromiseError("\n".join(["a promise is not kept, nothing was written:", *lines]))
+    left = risks(con, into, settings)
+    if left and (shares := dominated(con, into, settings)):
+        left["dominated"] = shares
+    left |= {name: reported.pop(name) for name in ("minimality",) if name in reported}
+    return TableAudit(found, reported, left, class_sizes(con, into, settings))
+
+
+def warnings(settings: TableSettings, audit: TableAudit) -> Iterator[str]:
+    """What whoever publishes this table should know."""
+    if settings.k == 1:
+        yield "k = 1 gives no anonymity: every row may stand alone."
+    beside = next((check.measured for check in audit.checks if check.check == SMALLEST_INTERSECTION), None)
+    if beside is not None and beside < settings.k:
+        yield (
+            f"the smallest intersection with the classes of the other tables has {beside:,.0f} people, fewer than k = "
+            f"{settings.k}: k is promised for each table only. Make the tables within common groups: --within."
+        )
+    for name, asked in settings.sensitive.items():
+        alone = audit.risks.get("homogeneity", {}).get(name, 0)
+        likely = audit.risks.get("dominated", {}).get(name, 0)
+        if (asked.l, asked.t, asked.alpha) == (None, None, None) and alone:
+            yield (
+                f"{alone:.0%} of the rows are in classes with one single value of '{name}': whoever finds the class "
+                "knows it. k alone says nothing of it: ask for --l, --t or --alpha."
+            )
+        elif asked.l is not None and asked.diversity == "distinct" and likely:
+            yield (
+                f"{likely:.0%} of the rows are in classes where one value of '{name}' has more than "
+                f"{greatest_share(asked.l):.0%}, which is half again 1 / l or half of the class: distinct "
+                "diversity counts values and not how often they occur. Entropy diversity does."
+            )
+
+
+def named(settings: TableSettings) -> list[str]:
+    """The columns of a table that its settings name."""
+    return [*settings.shown, *settings.identifiers, *([settings.unit] if settings.unit else [])]
+
+
+def refuse_missing(con: duckdb.DuckDBPyConnection, what: str, relation: str, columns: Sequence[str]) -> None:
+    """Raise InputError where a relation lacks a column. what: the relation, for the message."""
+    existing = {str(name).lower() for name, *_ in con.execute(f"describe select * from {relation}").fetchall()}
+    missing = [name for name in columns if name.lower() not in existing]
+    if missing:
+        msg = f"{what} has no column {quoted(missing)}."
+        raise InputError(msg)
+
+
+def _drop(con: duckdb.DuckDBPyConnection, statements: list[str]) -> None:
+    for statement in reversed(statements):
+        found = _STEP.match(statement)
+        if found:
+            con.execute(f"drop {found[1]} if exists temp.{found[2]}")

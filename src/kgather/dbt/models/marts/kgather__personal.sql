@@ -1,0 +1,9 @@
+{{ config(enabled=kgather.publishes() and kgather.personal() == "separate") }}
+-- Personal attributes in classes of their own, one row a user. Nothing but what they show orders them, and no column
+-- says which group a user is in.
+select
+  {%- for column in kgather.setting("personal_columns") %}
+  {{ kgather.quoted_name(column) }}{{ "," if not loop.last }}
+  {%- endfor %}
+from {{ ref("int_kgather__personal") }}
+order by all

@@ -1,0 +1,77 @@
+{#- What a release that follows another has to know of it. -#}
+
+{#-
+The relation that keeps the secret map from one release to the next, as the last run left it; nothing where there was
+none, or where releases do not follow each other. It is named and not referred to: it is made after all that reads it.
+-#}
+{% macro last_of(name) %}
+  {% if not execute or not kgather.setting("history") %}{{ return(none) }}{% endif %}
+  {{ return(load_relation(this.incorporate(path={"identifier": name}))) }}
+{% endmacro %}
+
+{#- Members of a group when it is formed: k, and what the releases to come may take away. -#}
+{% macro gathered_size() %}
+  {% set reserve = kgather.setting("reserve") %}
+  {{ return(kgather.setting("k") + (reserve if reserve is not none else 3 if kgather.setting("history") else 0)) }}
+{% endmacro %}
+
+{#- What all releases of a chain have in common: who has two of different kinds of the same groups has more than both. -#}
+{% macro chain_settings() %}
+  {% set common = {} %}
+  {% for name in kgather.names_of_chain() %}
+    {% do common.update({name: kgather.homogenize() if name == "homogenize" else kgather.setting(name)}) %}
+  {% endfor %}
+  {{ return(tojson(common, sort_keys=true)) }}
+{% endmacro %}
+
+{#- Refuses a release that is of another kind than the last one of its chain, and says in what. -#}
+{% macro refuse_another_chain() %}
+  {% set last = kgather.last_of("kgather_chain") %}
+  {% if not last %}{{ return("") }}{% endif %}
+  {% set rows = run_query("select settings from " ~ last ~ " order by release_number desc limit 1").rows %}
+  {% set before = fromjson(rows[0][0]) if rows else none %}
+  {% set now = fromjson(kgather.chain_settings()) %}
+  {% set others = [] %}
+  {#- As text: YAML reads 1e-06 as one, and JSON as a number. -#}
+  {% for name in now if before is not none and before.get(name) | string != now[name] | string %}
+    {% do others.append(name ~ " was " ~ tojson(before.get(name)) ~ " and is " ~ tojson(now[name])) %}
+  {% endfor %}
+  {% if others %}
+    {% do exceptions.raise_compiler_error(
+      "kgather refuses the input: this release is of another kind than the last one of the same people: "
+      ~ others | join("; ") ~ ". Whoever has two kinds of the same groups learns from both. Set what the last one had, "
+      ~ "or begin a chain of other people."
+    ) %}
+  {% endif %}
+{% endmacro %}
+
+{#- Why ratings of people who are in no release are set aside, by the state of the person. -#}
+{% macro reasons_of_absence() %}
+  {{ return({
+    "waiting": "user waits for more newcomers",
+    "withdrawn": "user is of a group that was withdrawn",
+    "left": "user had left and stays away",
+  }) }}
+{% endmacro %}
+
+{% macro reason_of_absence(state) -%}
+  case {{ state }}
+    {%- for name, reason in kgather.reasons_of_absence().items() %}
+    when '{{ name }}' then '{{ reason }}'
+    {%- endfor %}
+  end
+{%- endmacro %}
+
+{#- People of the input who are in no release. -#}
+{% macro absent_people() -%}
+  (
+    select user_id, state
+    from {{ ref("int_kgather__presence") }}
+    where state not in ('present', 'new')
+  )
+{%- endmacro %}
+
+{#- What is published is made after the map is kept: a run that is stopped in between has promised too much, not too little. -#}
+{% macro after_history() -%}
+  {% if kgather.setting("history") %}-- depends_on: {{ ref("kgather_history") }}{% endif %}
+{%- endmacro %}

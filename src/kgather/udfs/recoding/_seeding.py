@@ -1,0 +1,84 @@
+"""The first classes: grown from seeds by the combination whose box is cheapest to join."""
+
+import numpy as np
+from numba import njit
+
+from kgather.udfs._shared.hashing import keyed
+from kgather.udfs.recoding._index import cheapest, shelved, widen
+
+
+@njit(nogil=True, cache=True)
+def seeding_order(m, seed):  # type: ignore[no-untyped-def]
+    """A random order of m combinations, int64[m], that hangs on the seed alone."""
+    keys = np.empty(m, np.int64)
+    for i in range(m):
+        keys[i] = np.int64(keyed(seed, i, 0) >> np.uint64(1))
+    return np.argsort(keys, kind="mergesort")
+
+
+@njit(nogil=True, cache=True)
+def grow_classes(low, high, counts, parts, k, seed):  # type: ignore[no-untyped-def]
+    """Classes of k rows or more from combinations low and high int32[m, d] with counts int64[m].
+
+    A combination of k rows or more is a class of its own; others grow by the cheapest join until they have k rows. Rows
+    of a combination may be cut. Returns pieces (class, combination, rows), int64[p] each, and the number of classes;
+    the class is -1 for fewer than k rows that are left over. O(m^2 d) at worst; the index spares most of it.
+    """
+    m, d = low.shape
+    total = counts.sum()
+    left_of = counts.copy()
+    piece_class, piece_of, piece_rows = [np.int64(0)], [np.int64(0)], [np.int64(0)]
+    piece_class.pop()
+    piece_of.pop()
+    piece_rows.pop()
+    found = np.int64(0)
+    box_low, box_high = np.empty((1, d), np.int32), np.empty((1, d), np.int32)
+    place_of = np.full(m, -1, np.int64)
+    built, living = 0, m
+    mass, loss = np.zeros(m, np.int64), np.zeros(m)  # what is joined is in no class yet
+    first, last, left = low, high, left_of
+    order, of_place, start, bucket_low, bucket_high, shelf_low, shelf_high = shelved(low[:1], high[:1], parts)
+    for seeded in seeding_order(m, seed):
+        if left_of[seeded] == 0 or (left_of[seeded] < k and total < k):
+            continue
+        if living * 2 < built or built == 0:
+            ids = np.flatnonzero(left_of)
+            order, of_place, start, bucket_low, bucket_high, shelf_low, shelf_high = shelved(low[ids], high[ids], parts)
+            order = ids[order]
+            first, last, left = low[order], high[order], left_of[order]
+            for p in range(len(order)):
+                place_of[order[p]] = p
+            built, living = len(order), len(order)
+        p = place_of[seeded]
+        box_low[0] = first[p]
+        box_high[0] = last[p]
+        grown = left[p]
+        piece_class.append(found)
+        piece_of.append(seeded)
+        piece_rows.append(grown)
+        left[p] = 0
+        left_of[seeded] = 0
+        living -= 1
+        while grown < k:
+            _, q = cheapest(
+                parts, box_low, box_high, 0, 1, 1e300, of_place[p], -1, first, last, left, mass, loss, start,
+                bucket_low, bucket_high, shelf_low, shelf_high,
+            )  # fmt: skip
+            taken = min(left[q], k - grown)
+            piece_class.append(found)
+            piece_of.append(order[q])
+            piece_rows.append(taken)
+            left[q] -= taken
+            left_of[order[q]] -= taken
+            if left[q] == 0:
+                living -= 1
+            widen(box_low, box_high, 0, first, last, q)
+            grown += taken
+        total -= grown
+        found += np.int64(1)
+    for t in range(m):
+        if left_of[t] > 0:
+            piece_class.append(np.int64(-1))
+            piece_of.append(np.int64(t))
+            piece_rows.append(left_of[t])
+    return np.array(piece_class), np.array(piece_of), np.array(piece_rows), found

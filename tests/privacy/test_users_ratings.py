@@ -1,0 +1,67 @@
+"""(b, l)-diversity for the sets of items that users rated."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from kgather._errors import InputError
+from kgather._loaders import LoadOptions
+from kgather._verify import verify_named
+from kgather._verify.users_ratings import of_release
+
+RATINGS = "user_id,item_id,rating\n1,a,5\n1,b,4\n2,b,3\n2,c,3\n3,d,1\n"
+# Groups 7 and 8 show a and b, 9 shows c alone, and nobody shows d.
+CELLS = [(7, "a"), (7, "b"), (8, "a"), (8, "b"), (9, "c"), (9, "b")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "users.csv").write_text(RATINGS, encoding="utf-8")
+    rows = ", ".join(f"({group}, '{item}', 3.0)" for group, item in CELLS)
+    with duckdb.connect() as con:
+        con.execute(
+            f"copy (from (values {rows}) as shown (group_id, item_id, rating)) to '{tmp_path / 'ratings.parquet'}'"
+        )
+    return tmp_path
+
+
+def measured(folder: Path, **given: Any) -> float:
+    checks = verify_named(str(folder / "ratings.parquet"), None, given, users_ratings=str(folder / "users.csv")).checks
+    return next(check.measured for check in checks if "(b, l)" in check.check)
+
+
+def test_sets_are_those_that_users_rated(folder: Path) -> None:
+    assert measured(folder, b=1, l=1) == 1  # c is shown by group 9 alone; nobody shows d, which does not count
+    # User 1 rated a and b, which 7 and 8 show; user 2 rated b and c, which 9 shows; nobody rated a and c.
+    assert measured(folder, b=2, l=1) == 1
+    # Without users' ratings every group stands for one: of all sets that a group shows.
+    alone = verify_named(str(folder / "ratings.parquet"), None, {"b": 2, "l": 1}).checks
+    assert alone[-1].measured == 1
+
+
+def test_what_a_release_promised_is_confirmed_or_not(folder: Path) -> None:
+    users, options = str(folder / "users.csv"), LoadOptions()
+    kept = of_release(folder, {"diversity_b": 1, "diversity_l": 2}, users, options, None, None)
+    assert (kept.promised, kept.measured, kept.passed) == (2, 1, False)
+    asked = of_release(folder, {}, users, options, 2, 1)
+    assert (asked.promised, asked.measured, asked.passed) == (1, 1, True)
+    with pytest.raises(InputError, match="promises no"):
+        of_release(folder, {}, users, options, None, None)
+
+
+def test_vectors_show_every_item_of_every_group(folder: Path) -> None:
+    (folder / "ratings.parquet").unlink()
+    with duckdb.connect() as con:
+        con.execute(f"copy (select unnest([1, 2, 3]) as group_id) to '{folder / 'group_vectors.parquet'}'")
+        con.execute(f"copy (select unnest(['a', 'b', 'c']) as item_id) to '{folder / 'item_vectors.parquet'}'")
+    assert of_release(folder, {}, str(folder / "users.csv"), LoadOptions(), 2, 3).measured == 3
+
+
+def test_ratings_go_with_b(folder: Path) -> None:
+    with pytest.raises(InputError, match="--ratings goes with --b"):
+        verify_named(str(folder / "ratings.parquet"), 2, {}, users_ratings=str(folder / "users.csv"))
+    (folder / "others.csv").write_text("user_id,item_id,rating\n1,x,5\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no rating of an item that is shown"):
+        verify_named(str(folder / "ratings.parquet"), None, {"b": 1, "l": 1}, users_ratings=str(folder / "others.csv"))
