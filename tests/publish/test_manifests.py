@@ -45,14 +45,23 @@ OTHERS: dict[str, Any] = {
     "item_noise": 4,
     "item_delta": 1e-5,
     "outliers": 0.9,
+    "reserve": 3,
+    "keep_group_ids": True,
+}
+# These go with other settings than those above: they are tried beside them.
+OTHERS_OF_PEOPLE: dict[str, Any] = {"personal_recoding": {"age": {"step": 5}}}
+PEOPLE: dict[str, Any] = {
+    "personal_columns": ["age"],
+    "user_attributes": "kgather_loaded_attributes",
+    "personal": "separate",
 }
 ELSEWHERE = {"user_column", "item_column", "rating_column", "time_column"}  # of a project's own model of ratings
 
 
 def test_every_setting_shapes_the_project_or_is_tried_here() -> None:
-    told = manifests.SHAPING | set(manifests.STAND_INS) | set(OTHERS) | ELSEWHERE
+    told = manifests.SHAPING | set(manifests.STAND_INS) | set(OTHERS) | set(OTHERS_OF_PEOPLE) | ELSEWHERE
     assert told >= set(ProjectSettings.model_fields)
-    assert not (set(OTHERS) | ELSEWHERE) & (manifests.SHAPING | set(manifests.STAND_INS))
+    assert not (set(OTHERS) | set(OTHERS_OF_PEOPLE) | ELSEWHERE) & (manifests.SHAPING | set(manifests.STAND_INS))
 
 
 def parsed(
@@ -104,13 +113,14 @@ def test_stand_ins_do_for_values(
     assert shaped == real
 
 
+@pytest.mark.parametrize(("beside", "others"), [({}, OTHERS), (PEOPLE, OTHERS_OF_PEOPLE)])
 def test_other_settings_do_not_change_what_dbt_reads(
-    tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch, beside: dict[str, Any], others: dict[str, Any]
 ) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    usual = parsed(tmp_path / "one", sample, monkeypatch)
-    other = parsed(tmp_path / "two", sample, monkeypatch, **OTHERS)
+    usual = parsed(tmp_path / "one", sample, monkeypatch, **beside)
+    other = parsed(tmp_path / "two", sample, monkeypatch, **beside, **others)
     assert other.keys() == usual.keys()
     unlike = [(name, key) for name, node in usual.items() for key in node if node[key] != other[name].get(key)]
     assert unlike == []
