@@ -382,6 +382,12 @@ def of_answers() -> Iterator[Case]:
     yield too_few("nobody", "SELECT COUNT(*) FROM ratings_wide WHERE warcross = 77")
     yield too_few("no rows", "SELECT COUNT(*) FROM ratings_wide", "delete from ratings_wide")
     yield too_few("no value", "SELECT AVG(salary) FROM ratings_wide", "update ratings_wide set salary = null")
+    yield Case(
+        "an aggregate in mode exact",
+        Rule.AGGREGATES,
+        "Mode exact does not answer STDDEV.",
+        lambda world: world.exact().query("SELECT STDDEV(salary) FROM ratings_wide"),
+    )
     yield Case("too few: mode exact", Rule.TOO_FEW, TOO_FEW_MESSAGE, _exactly)
     yield Case("too few: the engine fails", Rule.TOO_FEW, TOO_FEW_MESSAGE, _fails)
     yield over("checked", _late)

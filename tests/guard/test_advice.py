@@ -104,7 +104,7 @@ def test_no_advice_that_the_policy_does_not_allow(ask: Ask) -> None:
         ("SELECT row_number() FROM items", "ROW_NUMBER without OVER"),
         ("SELECT string_agg(city, ',') FROM ratings_wide", "STRING_AGG over rows of people"),
         ("SELECT any_value(city) FROM ratings_wide", "ANY_VALUE over rows of people"),
-        ("SELECT range(3) FROM items", "The function RANGE"),
+        ("SELECT range(quality) FROM items", "RANGE of any length"),
         ("SELECT current_timestamp FROM items", "CURRENT_TIMESTAMP,"),
     ],
 )

@@ -208,14 +208,6 @@ def test_minimum_and_maximum_where_the_policy_lists_them(ask: Ask) -> None:
         )
 
 
-@pytest.mark.parametrize("function", ["MIN", "MAX"])
-def test_no_hint_at_what_the_mode_never_answers(ask: Ask, function: str) -> None:
-    with pytest.raises(Refused, match=f"Mode measured does not answer {function}") as told:
-        ask(f"SELECT {function}(salary) FROM ratings_wide")
-    assert "would allow" not in told.value.reason
-    assert told.value.static
-
-
 def test_explain_shows_the_questions_and_the_answer(ask: Ask, catalog: Catalog) -> None:
     made = ask(
         "SELECT city, AVG(salary), AVG(warcross) FROM ratings_wide WHERE joy_ride = 5 GROUP BY city HAVING COUNT(*) > 9"

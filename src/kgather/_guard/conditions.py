@@ -93,6 +93,10 @@ _PARTS: dict[type[exp.Expr], str] = {
     exp.DayOfWeek: "dow",
     exp.DayOfWeekIso: "isodow",
     exp.DayOfYear: "doy",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+    exp.TimeToUnix: "epoch",
 }
 _KNOWN = (
     "Over rows of people there are comparisons, AND, OR, NOT, BETWEEN, IN, IS, + - * /, CASE, COALESCE, ABS, "
@@ -121,6 +125,7 @@ _CAST_KINDS: dict[exp.DType, Kind] = {
     exp.DType.TIMESTAMPNTZ: "timestamp",
 }
 _NULL = Literal(None, "null")
+_EPOCH = date(1970, 1, 1)
 _STEPS = {"day": (1, 0), "week": (7, 0), "month": (0, 1), "quarter": (0, 3), "year": (0, 12)}
 """How many days, or months, a unit of an interval has."""
 
@@ -216,13 +221,20 @@ class Terms:
         return found
 
     def _same(self, node: exp.Expr) -> Expr | None:
-        """A number, or a truth value, that is cast to a number which holds it; None of other casts: they could fail."""
-        if not self.more or not isinstance(node, exp.Cast) or isinstance(node, exp.TryCast) or node.to.expressions:
+        """What a cast means that no value can fail: of a number, or a truth value, to a number which holds it; of
+        anything to text; of a date to another. None of other casts."""
+        if not self.more or not isinstance(node, exp.Cast) or isinstance(node, exp.TryCast):
+            return None
+        if node.to.this == exp.DType.DECIMAL:
+            return self._as_decimal(node)
+        if node.to.expressions:
             return None
         if node.to.this in (exp.DType.VARCHAR, exp.DType.TEXT):
             return self.as_text(node.this)
         if node.to.this == exp.DType.DATE:
             return self._as_date(node)
+        if node.to.this in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
+            return self._as_moment(node)
         to = _CAST_KINDS.get(node.to.this)
         if node.to.this not in (exp.DType.INT, exp.DType.BIGINT, exp.DType.DOUBLE):
             return None
@@ -237,6 +249,8 @@ class Terms:
         of = self.operand(node)
         if isinstance(of, Op) and of.name == GRAIN:
             return Op("strftime", (cut(of), Literal("%Y-%m-%d", "text")), "text") if _is_whole(of) else None
+        if isinstance(of, Op) and of.name == "date_trunc":
+            return Op("strftime", (of, Literal("%Y-%m-%d %H:%M:%S", "text")), "text")
         if of.kind in ("text", "null"):
             return of
         if of.kind in ("integer", "boolean") or (of.kind == "date" and isinstance(of, Bound)):
@@ -253,6 +267,27 @@ class Terms:
         if of.kind in ("date", "timestamp") and isinstance(of, Op):
             return Op("date_trunc", (Literal("day", "text"), of), "timestamp")
         return of if of.kind == "date" else None
+
+    def _as_moment(self, node: exp.Cast) -> Expr | None:
+        """A date, or a moment, as TIMESTAMP."""
+        of = self.operand(node.this)
+        if isinstance(of, Op) and of.name == GRAIN:
+            if of.args[0] != Literal("day", "text"):
+                raise self.by_grain(of, node.this)
+            return cut(of)
+        if of.kind == "date" and not isinstance(of, Literal):
+            return Op("date_trunc", (Literal("day", "text"), of), "timestamp")
+        return of if of.kind == "timestamp" else None
+
+    def _as_decimal(self, node: exp.Cast) -> Expr | None:
+        """A number rounded to the digits of a DECIMAL; None of what is no number. One that is too long for the type
+        stays as it is: DuckDB would fail on it, and say so."""
+        given = [constant(one.this) for one in node.to.expressions]
+        digits = given[1:2] or [Literal(0 if given else 3, "integer")]
+        of = self.value(node.this)
+        if of.kind not in NUMERIC or digits[0] is None or not 0 <= int(str(digits[0].value)) <= _DECIMALS:
+            return None
+        return Op("round", (of, digits[0]), "number")
 
     def _of_pattern(self, node: exp.Expr) -> Expr | None:
         """A match of a regular expression, which is a constant that DuckDB reads; None of another one."""
@@ -446,11 +481,15 @@ class Terms:
     def _part(self, part: "Part", node: exp.Expr) -> Expr:
         of = self.operand(part.of)
         if isinstance(of, Op) and of.name == GRAIN:
-            if part.name not in dates.PARTS[str(of.args[0].value)]:  # type: ignore[union-attr]
+            grain = str(of.args[0].value)  # type: ignore[union-attr]
+            if part.name not in dates.PARTS[grain] and (part.name, grain) != ("epoch", "day"):
                 raise self.by_grain(of, part.of)
             of = cut(of)
         if of.kind not in ("date", "timestamp"):
             raise refused(self.rule, f"{part.name.upper()} of what is no date", node)
+        if part.name == "epoch" and isinstance(of, Op) and of.name == "date_trunc":
+            since = Op("date_diff", (Literal("day", "text"), Literal(_EPOCH, "date"), of), "integer")
+            return Op("*", (since, Literal(86_400, "integer")), "number")
         if part.name not in dates.PARTS["day"]:
             raise refused(self.rule, f"{part.name.upper()[:30]} of a date", node, allow=f"There are {_LISTED}")
         return Op("date_part", (Literal(part.name, "text"), of), "integer")
@@ -702,6 +741,8 @@ def part_of_date(node: exp.Expr) -> Part | None:
         given = node.expressions
         name = constant(given[0]) if len(given) == 2 else None
         return Part(str(name.value).lower(), given[1]) if name is not None and name.kind == "text" else None
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and str(node.this).lower() in dates.PARTS["day"]:
+        return Part(str(node.this).lower(), node.expressions[0])
     return None
 
 

@@ -18,38 +18,47 @@ least_common_multiple lgamma ln log log10 log2 mod multiply nextafter pi pow pow
 signbit sin sinh sqrt subtract tan tanh trunc xor
 """
 _TEXTS = """
-ascii bar bit_length char_length character_length chr concat concat_ws contains damerau_levenshtein editdist3
-ends_with format format_bytes from_base64 from_hex hamming hex ilike_escape instr jaccard jaro_similarity
-jaro_winkler_similarity lcase left left_grapheme length length_grapheme levenshtein like_escape lower lpad ltrim md5
-mismatches nfc_normalize not_ilike_escape not_like_escape ord position prefix printf regexp_escape
-regexp_extract regexp_full_match regexp_matches regexp_replace repeat replace reverse right right_grapheme rpad rtrim
-sha1 sha256 split_part starts_with strip_accents strlen strpos substr substring substring_grapheme suffix to_base
-to_base64 to_binary to_hex translate trim ucase unhex unicode upper url_decode url_encode
+ascii bar base64 bin bit_length char_length character_length chr concat concat_ws contains damerau_levenshtein
+editdist3 encode ends_with format format_bytes from_base64 from_hex
+hamming hex ilike_escape instr jaccard jaro_similarity jaro_winkler_similarity lcase left left_grapheme length
+length_grapheme levenshtein like_escape lower lpad ltrim md5 mismatches nfc_normalize not_ilike_escape not_like_escape
+ord overlay parse_dirname parse_dirpath parse_filename parse_path position prefix printf regexp_escape
+regexp_extract regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array
+regexp_split_to_table repeat replace reverse right right_grapheme rpad rtrim sha1 sha256 split_part starts_with
+str_split_regex string_split_regex strip_accents strlen strpos substr substring substring_grapheme suffix to_base
+to_base64 to_binary to_hex translate trim ucase unbin unhex unicode upper url_decode url_encode
 """
 _DATES = """
 age century date date_add date_diff date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname
-dayofmonth dayofweek dayofyear decade epoch epoch_ms epoch_ns epoch_us era extract hour isodow isoyear julian last_day
-make_date make_time make_timestamp microsecond millennium millisecond minute month monthname nanosecond quarter second
-strftime strptime time_bucket to_centuries to_days to_decades to_hours to_microseconds to_millennia to_milliseconds
-to_minutes to_months to_quarters to_seconds to_weeks to_years try_strptime week weekday weekofyear year yearweek
+dayofmonth dayofweek dayofyear days_in_month decade epoch epoch_ms epoch_ns epoch_us era extract generate_series hour
+isfinite isodow isoyear julian last_day make_date make_time make_timestamp make_timestamp_ms make_timestamp_ns
+microsecond millennium millisecond minute month monthname nanosecond quarter range second strftime strptime
+time_bucket to_centuries to_days to_decades to_hours to_microseconds to_millennia to_milliseconds to_minutes to_months
+to_quarters to_seconds to_weeks to_years try_strptime week weekday weekofyear year yearweek
 """
 _OTHERS = "json_array json_extract_string json_object to_json coalesce constant_or_null if ifnull nullif typeof"
 _LISTS = """
-array_concat array_contains array_extract array_has array_has_all array_has_any array_length array_position
-array_reverse_sort array_slice array_sort array_to_string array_unique cardinality element_at len list_aggregate
-list_avg list_cat list_concat list_contains list_count list_distinct list_element list_extract list_first list_has
-list_has_all list_has_any list_indexof list_last list_max list_median list_min list_position list_product list_reverse
-list_reverse_sort list_slice list_sort list_sum list_unique list_value map map_contains map_entries map_extract
-map_from_entries map_keys map_values split str_split string_split string_to_array struct_extract struct_pack unnest
+array_append array_cat array_concat array_contains array_distinct array_extract array_has
+array_has_all array_has_any array_intersect array_length array_position array_prepend array_reverse array_reverse_sort
+array_select array_slice array_sort array_to_string array_unique array_where array_zip cardinality element_at flatten
+len list_aggregate list_any_value list_append list_approx_count_distinct list_avg list_cat list_concat list_contains
+list_cosine_similarity list_count list_distance list_distinct list_dot_product list_element list_entropy list_extract
+list_first list_grade_up list_has list_has_all list_has_any list_histogram list_indexof list_intersect list_kurtosis
+list_last list_mad list_max list_median list_min list_mode list_position list_prepend list_product list_reverse
+list_reverse_sort list_select list_skewness list_slice list_sort list_stddev_pop list_stddev_samp list_string_agg
+list_sum list_unique list_value list_var_pop list_var_samp list_where list_zip map map_contains
+map_contains_entry map_contains_value map_entries map_extract map_extract_value map_from_entries map_keys map_values
+split str_split string_split string_to_array struct_concat struct_extract struct_insert struct_keys
+struct_pack struct_values unnest
 """
 _READ_OPERATORS = "+ - * / // % ^ ** || & | << >> ~ ! ~~ !~~ ~~* !~~* ~~~ @ not ->> @> && array_extract array_slice"
 _AGGREGATES = """
-any_value approx_count_distinct approx_quantile arg_max arg_min argmax argmin array_agg avg bit_and bit_or bit_xor
-bool_and bool_or corr count count_if count_star countif covar_pop covar_samp entropy favg first fsum geomean
-geometric_mean group_concat histogram kurtosis kurtosis_pop last list listagg mad max max_by mean median min min_by
-mode percentile_cont percentile_disc product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count
-regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness stddev stddev_pop stddev_samp string_agg sum
-var_pop var_samp variance
+any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_min argmax argmin array_agg avg
+bit_and bit_or bit_xor bool_and bool_or corr count count_if count_star countif covar_pop covar_samp entropy favg first
+fsum geomean geometric_mean group_concat histogram kurtosis kurtosis_pop last list listagg mad max max_by mean median
+min min_by mode percentile_cont percentile_disc product quantile quantile_cont quantile_disc regr_avgx regr_avgy
+regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness stddev stddev_pop stddev_samp
+string_agg sum var_pop var_samp variance weighted_avg kahan_sum arg_max_null arg_min_null
 """
 _WINDOWS = """
 cume_dist dense_rank first first_value lag last last_value lead nth_value ntile percent_rank rank rank_dense

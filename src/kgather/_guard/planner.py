@@ -45,7 +45,7 @@ from kgather._guard.plan import (
     conjunction,
     conjuncts,
 )
-from kgather._guard.policy import ANSWERED, Limits, Mode, fold
+from kgather._guard.policy import ANSWERED, Limits, fold
 from kgather._guard.questions import Ref, stripped, stripped_bound
 from kgather._guard.ranked import BINNED, COUNTED, QUANTILES, is_ranked, ranked
 from kgather._guard.refused import NOT_PERMITTED, TOO_COMPLEX, Refused, Rule, refused
@@ -76,11 +76,8 @@ _FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
 _PAIRS = ("CORR", "COVAR_SAMP", "COVAR_POP")
 _OF_UNITS = (*QUANTILES, BINNED, "STDDEV_SAMP", "STDDEV_POP", "VAR_SAMP", "VAR_POP")
 """Aggregates that are made of the values that people have by their rows, one each."""
-_INSTEAD: Mapping[Mode, str] = {
-    "measured": "It is one person's value: group by the column, and count",
-    "exact": "It answers COUNT, and SUM and AVG of measures",
-}
-"""What to ask for where a mode does not answer an aggregate."""
+_INSTEAD = "It answers COUNT, and SUM and AVG of measures"
+"""What to ask for where mode exact does not answer an aggregate."""
 _AS_IT_IS = Scale()
 _FIRST_DAY = date(2000, 1, 1)
 """From when days are counted, of which quantiles are."""
@@ -344,6 +341,8 @@ class _BlockBuilder:
                 at = self.keys.index(self.compiler.key(self.frame, node).expr)
             except (Refused, ValueError):
                 return None
+            if isinstance(node, exp.Cast) and node.to.this == exp.DType.DECIMAL:
+                return exp.TryCast(this=self._named(f"key_{at + 1}"), to=node.to.copy())
             return self._as_decimal(self._named(f"key_{at + 1}"), self.keys[at])
         return None
 
@@ -359,7 +358,7 @@ class _BlockBuilder:
         compiled as a whole."""
         if not self.keys or isinstance(node, exp.Literal | exp.Paren | exp.Identifier | exp.DataType | exp.Var):
             return False
-        if isinstance(node, exp.Cast) and node.to.this not in (exp.DType.VARCHAR, exp.DType.TEXT):
+        if isinstance(node, exp.Cast) and node.to.this not in (exp.DType.VARCHAR, exp.DType.TEXT, exp.DType.DECIMAL):
             return False
         chain = _CHAINS.get(type(node))
         return chain is None or any(isinstance(key, Op) and key.name in (chain, "moved", "round") for key in self.keys)
@@ -372,7 +371,7 @@ class _BlockBuilder:
             allow = "Put it into GROUP BY, or into an aggregate"
             raise refused(Rule.KEYS, f"{node.name[:60]} is no key of the groups", node, allow=allow)
         key = self._named(f"key_{self.keys.index(expr) + 1}")
-        if not self.compiler.is_whole_date(self.frame, node):
+        if not self.compiler.is_shown_date(self.frame, node):
             return key
         return exp.Cast(this=key, to=exp.DataType.build("date"))
 
@@ -466,7 +465,7 @@ class _BlockBuilder:
         policy = self.catalog.policy
         if word not in ANSWERED[policy.mode]:
             reason = f"Mode {policy.mode} does not answer {word}"
-            raise refused(Rule.AGGREGATES, reason, call, allow=_INSTEAD[policy.mode], code=NOT_PERMITTED)
+            raise refused(Rule.AGGREGATES, reason, call, allow=_INSTEAD, code=NOT_PERMITTED)
         if word not in policy.aggregates:
             raise refused(
                 Rule.AGGREGATES,
@@ -494,8 +493,20 @@ class _BlockBuilder:
             expr, owner = self._told_apart(node, call)
             return self._add(function, (_Argument(expr),), self.rows.question(owner, more, self.keys, call))
         function = BINNED if function in COUNTED else function
+        if isinstance(call, exp.Min | exp.Max):
+            return self._end(call, node, found.fractions[0], more)
         parts = [self._of_rank(call, function, node, fraction, more) for fraction in found.fractions or (None,)]
         return exp.Array(expressions=parts) if found.several else parts[0]
+
+    def _end(self, call: exp.Expr, node: exp.Expr, fraction: float, more: list[Expr]) -> exp.Expr:
+        """The least or the greatest value that enough people reach; as a whole number, of whole numbers."""
+        located = self.compiler.locate(self.frame, node)
+        kind = located.column.kind if located is not None else "number"
+        if kind not in NUMERIC:
+            allow = "Group by the column, and count: the keys that are shown have an order"
+            raise refused(Rule.ARGUMENTS, f"{sql_name(call)} of what is no number and no date", call, allow=allow)
+        made = self._of_rank(call, "QUANTILE_DISC", node, fraction, more)
+        return made if kind == "number" else exp.TryCast(this=made, to=exp.DataType.build("bigint"))
 
     def _of_dates(
         self, call: exp.Expr, function: str, node: exp.Expr, fraction: float, more: list[Expr]
@@ -798,6 +809,10 @@ class _BlockBuilder:
             if question_ is not None:
                 return self._add("COUNT", (), question_)
         role = self.compiler.role(ref, column)
+        if role == "coarsened" and measured:
+            expr, owner = self._told_apart(node, call)
+            question = self.rows.question(owner, more, self.keys, call)
+            return self._add("COUNT_DISTINCT", (_Argument(expr),), question, distinct=True)
         bound = self.compiler.bound(ref, column, "condition" if role == "measure" else "key", node)
         assert isinstance(bound, Bound)
         self._check_told_apart(bound, node)

@@ -358,8 +358,8 @@ class Policy(_Part):
         ],
         ...,
     ] = AGGREGATES  # type: ignore[assignment]
-    margins: bool = False
-    """Whether ROLLUP, CUBE and GROUPING SETS are answered."""
+    margins: bool | None = None
+    """Whether ROLLUP, CUBE and GROUPING SETS are answered; None: in mode measured."""
     diversity: Diversity | None = None
     round: int | None = Field(None, ge=-6, le=12, strict=True)
     limits: Limits = Limits()
@@ -391,6 +391,11 @@ class Policy(_Part):
     @classmethod
     def _empty_is_default(cls, value: object) -> object:
         return {name: {} if p is None else p for name, p in value.items()} if isinstance(value, dict) else value
+
+    @property
+    def answers_margins(self) -> bool:
+        """Whether ROLLUP, CUBE and GROUPING SETS are answered."""
+        return self.mode == "measured" if self.margins is None else self.margins
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Policy":

@@ -1,5 +1,5 @@
-"""Aggregates that are read from the order of values, or from how often each occurs: medians, quantiles, modes and
-histograms, in the ways in which DuckDB writes them."""
+"""Aggregates that are read from the order of values, or from how often each occurs: medians, quantiles, the least and
+the greatest value, modes and histograms, in the ways in which DuckDB writes them."""
 
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ _MANY = 32  # quantiles of one call
 
 
 class Ranked(NamedTuple):
-    """A call. function: of QUANTILES or COUNTED. fractions: of quantiles. several: whether they were given as a list,
-    and are answered as one. bins: of a histogram, where they end."""
+    """A call. function: of QUANTILES or COUNTED. fractions: of quantiles; 0 of MIN, 1 of MAX. several: whether they are
+    given as a list, and are answered as one. bins: of a histogram, where they end."""
 
     function: str
     argument: exp.Expr
@@ -43,7 +43,7 @@ def is_ranked(node: exp.Expr) -> bool:
     """Whether a node is such a call."""
     of = node.this if isinstance(node, exp.WithinGroup) else node
     kinds = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.Mode)
-    return isinstance(of, kinds) or is_histogram(of)
+    return isinstance(of, (*kinds, exp.Min, exp.Max)) or is_histogram(of)
 
 
 def ranked(node: exp.Expr) -> Ranked:
@@ -57,6 +57,8 @@ def ranked(node: exp.Expr) -> Ranked:
         return Ranked("HISTOGRAM", call.expressions[0], bins=bins)
     if isinstance(call, exp.Mode):
         return Ranked("MODE", _by_order(within, node)[0] if within is not None else call.this)
+    if isinstance(call, exp.Min | exp.Max):
+        return Ranked("QUANTILE_DISC", call.this, (0.0 if isinstance(call, exp.Min) else 1.0,))
     if isinstance(call, exp.Median):
         return Ranked("QUANTILE_CONT", call.this, (0.5,))
     argument = call.this
@@ -95,6 +97,6 @@ def _by_order(order: exp.Expr, node: exp.Expr) -> tuple[exp.Expr, bool]:
 def _fraction(node: exp.Expr | None, call: exp.Expr) -> float:
     value = constant(node) if node is not None else None
     if value is None or value.kind not in NUMERIC or not 0 < float(value.value) < 1:  # type: ignore[arg-type]
-        allow = "Write it as a constant between 0 and 1, such as 0.5; at 0 and at 1 it is one person's value"
+        allow = "Write it as a constant between 0 and 1, such as 0.5; at the ends there are MIN and MAX"
         raise refused(Rule.ARGUMENTS, "A quantile at what is no fraction", call, allow=allow)
     return float(value.value)  # type: ignore[arg-type]

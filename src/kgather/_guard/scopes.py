@@ -40,7 +40,7 @@ _PERMITTED: Mapping[Place, tuple[str, ...]] = {
     "condition": ("artifact", "public"),
     "key": ("artifact", "public", "dimension"),
     "argument": ("artifact", "measure"),
-    "count": ("artifact", "public", "measure", "dimension"),
+    "count": ("artifact", "public", "measure", "dimension", "coarsened"),
 }
 """The roles that may stand in a place."""
 _RULES: Mapping[Place, Rule] = {
@@ -215,7 +215,7 @@ class Compiler:
                 return Op("=", (self.terms(frame, place).value(node.this), constant_))
             if isinstance(node, exp.Column):
                 return self._column(frame, node, place)
-            if self._measured and (isinstance(node, exp.TimestampTrunc | exp.DateTrunc) or is_truncated_date(node)):
+            if self._measured and (truncation(node) is not None or is_truncated_date(node)):
                 return self._truncated_term(frame, node, place)
             if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
                 return self._exists(frame, node, place)
@@ -294,7 +294,7 @@ class Compiler:
                 return constant_
             if isinstance(node, exp.AggFunc | exp.Filter):
                 return self._per_unit(units, node, place)
-            if self._measured and (isinstance(node, exp.TimestampTrunc | exp.DateTrunc) or is_truncated_date(node)):
+            if self._measured and (truncation(node) is not None or is_truncated_date(node)):
                 cut_ = node.this.unnest() if isinstance(node, exp.Cast) else node
                 return self._cut(self.unit_terms(units, place), cut_)
             if isinstance(node, exp.Column):
@@ -330,13 +330,15 @@ class Compiler:
 
     def _cut(self, terms: Terms, node: exp.Expr) -> Expr:
         """DATE_TRUNC of a date that is more than a column."""
-        of, unit = terms.operand(node.this), node.args["unit"].name.lower()
+        found = truncation(node)
+        assert found is not None
+        of, unit = terms.operand(found.of), found.unit
         if unit not in TRUNCATIONS or of.kind not in ("date", "timestamp"):
             allow = f"DATE_TRUNC takes {', '.join(TRUNCATIONS)} and a date"
             raise refused(Rule.KEYS, "DATE_TRUNC of something else", node, allow=allow)
         if isinstance(of, Op) and of.name == GRAIN:
             if not is_coarse(unit, str(of.args[0].value)):  # type: ignore[union-attr]
-                raise terms.by_grain(of, node.this)
+                raise terms.by_grain(of, found.of)
             of = of.args[1]
         return Op("date_trunc", (Literal(unit, "text"), of), "timestamp")
 
@@ -450,8 +452,8 @@ class Compiler:
         found = self.locate(frame, node)
         if found is not None:
             role = self.role(*found)
-            if role == "coarsened" and found.column.kind == "date" and self._coarsened(*found) == "day":
-                return self._whole_day(found)  # a date by the day is shown as it is
+            if role == "coarsened" and found.column.kind in ("date", "timestamp"):
+                return self._as_shown(found)
             expr = self.bound(*found, "key", node)
             return GroupKey(expr, role if found.ref.table.protected else "public")
         name = frame.scope.names.get(id(node))
@@ -459,7 +461,7 @@ class Compiler:
             inner = self.made_of(frame, node)
             if inner is not None:
                 return self.key(*inner)
-        if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        if truncation(node) is not None:
             return self._truncated(frame, node)
         day = self._day_of_cast(frame, node)
         if day is not None:
@@ -468,9 +470,10 @@ class Compiler:
             return self.key(frame, node.this)
         return GroupKey(self._computed_key(frame, node), "artifact")
 
-    def _whole_day(self, found: Located) -> GroupKey:
-        day = Op("date_trunc", (Literal("day", "text"), found.ref.bound(found.column)), "timestamp")
-        return GroupKey(day, "dimension")
+    def _as_shown(self, found: Located) -> GroupKey:
+        """A date that is shown by a grain, cut to it."""
+        grain = Literal(self._coarsened(*found), "text")
+        return GroupKey(Op("date_trunc", (grain, found.ref.bound(found.column)), "timestamp"), "dimension")
 
     def _day_of_cast(self, frame: Frame, node: exp.Expr) -> GroupKey | None:
         """A moment that is shown by the day, cast to DATE; None of another expression. The cast is made over the
@@ -480,14 +483,12 @@ class Compiler:
         found = self.locate(frame, node.this)
         if found is None or self.role(*found) != "coarsened" or self._coarsened(*found) != "day":
             return None
-        return self._whole_day(found)
+        return self._as_shown(found)
 
-    def is_whole_date(self, frame: Frame, node: exp.Expr) -> bool:
-        """Whether a column is a DATE that is shown by the day."""
+    def is_shown_date(self, frame: Frame, node: exp.Expr) -> bool:
+        """Whether a column is a DATE that is shown by a grain."""
         found = self.locate(frame, node)
-        if found is None or found.column.kind != "date" or self.role(*found) != "coarsened":
-            return False
-        return self._coarsened(*found) == "day"
+        return found is not None and found.column.kind == "date" and self.role(*found) == "coarsened"
 
     @property
     def _measured(self) -> bool:
@@ -496,7 +497,9 @@ class Compiler:
     def _truncated_term(self, frame: Frame, node: exp.Expr, place: Place) -> Expr | None:
         """DATE_TRUNC of a column inside an expression; as a date where it is cast to one."""
         inner = node.this.unnest() if isinstance(node, exp.Cast) else node
-        found = self.locate(frame, inner.this)
+        cut_ = truncation(inner)
+        assert cut_ is not None
+        found = self.locate(frame, cut_.of)
         if found is None and constant(inner) is None:
             return self._cut(self.terms(frame, place), inner)
         if found is None or place not in ("condition", "key"):
@@ -534,8 +537,9 @@ class Compiler:
         return Written(where, output.node) if output is not None and output.node is not None else None
 
     def _truncated(self, frame: Frame, node: exp.Expr) -> GroupKey:
-        found = self.locate(frame, node.this)
-        unit = node.args["unit"].name.lower()
+        cut_ = truncation(node)
+        assert cut_ is not None
+        found, unit = self.locate(frame, cut_.of), cut_.unit
         if found is None and self._measured:
             return GroupKey(self._cut(self.terms(frame, "key"), node), "artifact")
         if found is None or unit not in TRUNCATIONS:
@@ -615,7 +619,42 @@ def is_truncated_date(node: exp.Expr) -> bool:
     """Whether a node is DATE_TRUNC(...) cast to DATE, which no value can fail."""
     if not isinstance(node, exp.Cast) or isinstance(node, exp.TryCast) or node.to.this != exp.DType.DATE:
         return False
-    return isinstance(node.this.unnest(), exp.TimestampTrunc | exp.DateTrunc)
+    return truncation(node.this.unnest()) is not None
+
+
+class Truncation(NamedTuple):
+    """A date that is cut to a unit."""
+
+    of: exp.Expr
+    unit: str
+
+
+_BUCKETS: Mapping[tuple[int, str], str] = {
+    (1, "day"): "day",
+    (7, "day"): "week",
+    (1, "week"): "week",
+    (1, "month"): "month",
+    (3, "month"): "quarter",
+    (1, "quarter"): "quarter",
+    (12, "month"): "year",
+    (1, "year"): "year",
+    (10, "year"): "decade",
+}
+"""Widths of TIME_BUCKET that are units of DATE_TRUNC: its weeks begin on Mondays, too."""
+
+
+def truncation(node: exp.Expr) -> Truncation | None:
+    """What DATE_TRUNC cuts, and to what; also TIME_BUCKET by a unit of the calendar. None of another expression."""
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        return Truncation(node.this, node.args["unit"].name.lower())
+    if not isinstance(node, exp.DateBin) or any(node.args.get(part) for part in node.args.keys() - node.required_args):
+        return None
+    width = node.this.unnest()
+    many, unit = (width.this, width.args.get("unit")) if isinstance(width, exp.Interval) else (None, None)
+    if not isinstance(many, exp.Literal) or not str(many.this).isdecimal() or unit is None:
+        return None
+    part = _BUCKETS.get((int(str(many.this)[:9]), unit.name.lower().removesuffix("s")))
+    return Truncation(node.expression, part) if part is not None else None
 
 
 def counts_all(call: exp.Count) -> bool:

@@ -7,7 +7,7 @@ written anew from it, and DuckDB's own parser has to agree about what was writte
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from kgather._guard.allowed import CLIENT_SETTINGS
+from kgather._guard.dates import UNITS
 from kgather._guard.parsing import parser
 from kgather._guard.pivots import as_select
 from kgather._guard.plan import Local, Value
@@ -106,7 +107,16 @@ def read(
 
 
 def _fix_moments(tree: exp.Expr, today: date) -> None:
-    """Put the day for CURRENT_DATE, and moments of UTC for those that are written with a time zone."""
+    """Put the day for CURRENT_DATE, and for moments of it that are cut to days; and moments of UTC for those that are
+    written with a time zone."""
+    for node in list(tree.find_all(exp.TimestampTrunc, exp.DateTrunc, exp.Cast)):
+        of = node.this.unnest()
+        whole = node.to.this == exp.DType.DATE if isinstance(node, exp.Cast) else _cuts_days(node)
+        if whole and is_clock(of):
+            of.replace(constant(today if isinstance(node, exp.Cast) else datetime.combine(today, time())))
+    for node in list(tree.find_all(exp.Anonymous)):
+        if str(node.this).lower() == "age" and len(node.expressions) == 1:
+            node.set("expressions", [constant(today), *node.expressions])
     for node in list(tree.find_all(exp.CurrentDate, exp.Cast)):
         if not isinstance(node, exp.Cast):
             if not node.this:
@@ -119,6 +129,21 @@ def _fix_moments(tree: exp.Expr, today: date) -> None:
             moment = datetime.fromisoformat(str(of.this).strip())
             moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
             node.replace(constant(moment))
+
+
+_CLOCKS = {"now", "get_current_timestamp", "transaction_timestamp"}
+
+
+def is_clock(node: exp.Expr) -> bool:
+    """Whether a node is the moment at which it is asked."""
+    if isinstance(node, exp.CurrentTimestamp | exp.Localtimestamp):
+        return not node.this
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() in _CLOCKS and not node.expressions
+
+
+def _cuts_days(node: exp.Expr) -> bool:
+    """Whether DATE_TRUNC cuts off the time of day."""
+    return node.args["unit"].name.lower() in UNITS
 
 
 def _where(error: Exception) -> str:

@@ -349,7 +349,8 @@ class Answering:
         discrete = aggregate.function == "QUANTILE_DISC"
         outer, expr, feature = self._of_argument(question, argument)
         if self._are_told_apart(outer, [expr]):
-            return _scaled(self.means.numbers(outer, [expr], of_values(fraction, discrete=discrete)), scale)
+            told = of_values(fraction, self.session.catalog.policy.k, discrete=discrete)
+            return _scaled(self.means.numbers(outer, [expr], told), scale)
         outer = self.quantiles.prepared(only_used(outer))
         limits = self._limits(feature, outer.rows or "")
         return _scaled(self.quantiles.of(outer, feature, limits, fraction, discrete=discrete), scale)

@@ -28,6 +28,7 @@ _CLOSE = 0.01  # of a value, from which on the width of a bin matters
 _NEARER = 8.0  # times as narrow bins have to become, to be worth a measurement
 _SURE = 3.0  # standard errors around quantiles within which it is looked more closely
 _PARTS = 16  # bins of a histogram
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Quantiles:
     counts: Counts
 
     def of(self, asked: Asked, argument: Feature, limits: Bounds, fraction: float, *, discrete: bool) -> Estimates:
-        """A quantile of a bounded value in each group."""
+        """A quantile of a bounded value in each group; at 0 and 1 the values that at least k reach."""
         found = self._found(asked, argument, limits)
         told = [self._quantiles(found, fraction, discrete=discrete)]
         for _ in range(_ZOOMS):
@@ -136,16 +137,23 @@ class Quantiles:
             whole = float(sums[-1])
             if whole <= 0:
                 continue
-            place = int(np.searchsorted(sums, fraction * whole))
+            inner = self._inner(fraction, sums, noise * math.sqrt(variance))
+            place = int(np.searchsorted(sums, inner * whole))
             # Between two people there is nobody: a quantile may be anywhere between them.
             off = math.hypot(float(noise[min(place, bins.leaves - 1)]) * math.sqrt(variance), 1.0) / whole
-            ends = [min(max(fraction + by, 0.0), 1.0) for by in (-off, 0.0, off)]
+            ends = [min(max(inner + by, 0.0), 1.0) for by in (-off, 0.0, off)]
             low, value, high = (_at(sums / whole, end, bins, discrete=discrete) for end in ends)
             exact = bins.whole and bins.width == 1
             middle = [_at(sums / whole, end, bins, discrete=discrete) for end in (0.25, 0.75)]
             values[at], spans[at] = value, middle[1] - middle[0]
             errors[at] = math.hypot((high - low) / 2, 0.0 if exact else _rough(sums / whole, value, bins))
         return values, errors, spans
+
+    def _inner(self, fraction: float, sums: Floats, noise: Floats) -> float:
+        """The share below a quantile: at the ends that of k, and as many as noise may make of none."""
+        if 0 < fraction < 1:
+            return fraction
+        return inner_share(fraction, float(self.counts.session.catalog.policy.k), sums, noise)
 
     def _nearer(self, found: _Found, told: tuple[Floats, Floats, Floats], argument: Feature) -> Bounds | None:
         """Narrower bounds within which the quantiles of all groups lie, where their bins are too wide to say where.
@@ -205,12 +213,25 @@ def _rough(shares: Floats, value: float, bins: Bins) -> float:
     return bins.width * min(_WITHIN + inside, 0.5)
 
 
+def inner_share(fraction: float, k: float, sums: Floats, noise: Floats) -> float:
+    """The share below the least value that at least k reach, at fraction 0, or the greatest, at 1. sums: how many have
+    each value or less, float64[values]; noise: the standard error of each."""
+    whole = float(sums[-1])
+    from_end = sums if fraction == 0 else whole - np.concatenate([[0.0], sums[:-1]])
+    enough = np.flatnonzero(from_end >= k + _SURE * noise)
+    if not len(enough):
+        return _HALF
+    at = int(enough[0] if fraction == 0 else enough[-1])
+    share = min((k + _SURE * float(noise[at])) / whole, _HALF)
+    return share if fraction == 0 else 1 - share
+
+
 Told = Callable[[Floats, Floats, Floats], tuple[float, float]]
 
 
-def of_values(fraction: float, *, discrete: bool) -> Told:
+def of_values(fraction: float, k: int, *, discrete: bool) -> Told:
     """A quantile of values that are told apart, from how many have each: counts, their variance, and the values, to
-    value and variance."""
+    value and variance. At 0 and 1 the values that at least k reach."""
 
     def of(counts: Floats, spread: Floats, numbers: Floats) -> tuple[float, float]:
         order = np.argsort(numbers, kind="stable")
@@ -220,11 +241,15 @@ def of_values(fraction: float, *, discrete: bool) -> Told:
         if whole <= 0:
             return math.nan, math.inf
         below = np.cumsum(spread[order])
-        place = min(int(np.searchsorted(sums, fraction * whole)), len(values) - 1)
+        share = fraction
+        if not 0 < fraction < 1:
+            noise = np.sqrt(below if fraction == 0 else below[-1] - np.concatenate([[0.0], below[:-1]]))
+            share = inner_share(fraction, float(k), sums, noise)
+        place = min(int(np.searchsorted(sums, share * whole)), len(values) - 1)
         inner, outer = float(below[place]), float(below[-1] - below[place])
-        off = math.sqrt((1 - fraction) ** 2 * inner + fraction**2 * outer) / whole
+        off = math.sqrt((1 - share) ** 2 * inner + share**2 * outer) / whole
         low, value, high = (
-            _among(sums / whole, values, fraction + by, whole, discrete=discrete) for by in (-off, 0.0, off)
+            _among(sums / whole, values, share + by, whole, discrete=discrete) for by in (-off, 0.0, off)
         )
         return value, ((high - low) / 2) ** 2
 

@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from kgather._guard import series
 from kgather._guard.names import Output, Resolved, Scope, Source, Union
 from kgather._guard.policy import fold
 from kgather._guard.refused import TOO_COMPLEX, Rule, refused
@@ -11,6 +12,8 @@ _MOST = 4_096
 """How many texts one may be made of; a constant counts for as many as it has 64 characters."""
 _SHORT = 64
 _ADDED = {"concat", "concat_ws", "format", "printf", "list_concat", "list_cat", "array_concat", "list_value", "map"}
+_ADDED |= {"array_cat", "array_append", "array_prepend", "list_append", "list_prepend", "list_zip", "array_zip"}
+_ADDED |= {"map_concat", "struct_concat", "struct_insert", "overlay", "list_select", "array_select"}
 _REPLACED = {"replace", "regexp_replace"}
 _LENGTHS = {"repeat": 1, "lpad": 1, "rpad": 1}
 
@@ -46,6 +49,8 @@ class _Sizes:
             return 1 + len(str(node.this)) // _SHORT
         if isinstance(node, exp.Column):
             return self._column(scope, node)
+        if isinstance(node, exp.GenerateSeries):
+            return 1 + (series.length(node) or series.LONGEST) // _SHORT
         if isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Query):
             return 1
         parts = [self.of(scope, one) for one in node.iter_expressions()]

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from kgather._guard import functions
+from kgather._guard import functions, series
 from kgather._guard.advice import instead_of
 from kgather._guard.allowed import NODES, RANKS, TYPES
 from kgather._guard.refused import Refused, Rule, refused
@@ -25,12 +25,12 @@ def nodes(tree: exp.Expr) -> None:
             raise refused(Rule.NODES, "COUNT without an argument", node, allow="Write COUNT(*)")
         if isinstance(node, exp.Var) and not isinstance(node.parent, exp.Func | exp.Interval) and not is_all(node):
             raise refused(Rule.NODES, f"{node.name.upper()[:30]} in this place", node.parent)
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() == "age" and len(node.expressions) != 2:
-            allow = "Write the date to which it is counted before it: AGE(DATE '2025-01-01', ...)"
-            raise refused(Rule.NODES, "AGE of one date, which depends on today", node, allow=allow)
         if parts is None and isinstance(node, exp.Func) and functions.may_be_long(node, sql_name(node).lower()):
             allow = "Its length is a constant of at most 1000, and its format a constant, too"
             raise refused(Rule.NODES, f"{sql_name(node)} that could make a text of any length", node, allow=allow)
+        if isinstance(node, exp.GenerateSeries) and not (series.length(node) or series.LONGEST + 1) <= series.LONGEST:
+            allow = f"Write its ends and its step as constants, of at most {series.LONGEST} elements"
+            raise refused(Rule.NODES, f"{sql_name(node)} of any length", node, allow=allow)
         if isinstance(node, RANKS) and not isinstance(_above(node), exp.Window):
             raise refused(Rule.NODES, f"{sql_name(node)} without OVER", node)
         if isinstance(node, exp.Cast) and node.to.this not in TYPES and not isinstance(node.parent, exp.JSONPath):
