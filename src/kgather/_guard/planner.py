@@ -52,7 +52,7 @@ from kgather._guard.refused import NOT_PERMITTED, TOO_COMPLEX, Refused, Rule, re
 from kgather._guard.render import identifier, parts_of, question_sql
 from kgather._guard.results import BlockSource, Results
 from kgather._guard.rules import RULES, SYNTAX
-from kgather._guard.scopes import Frame, Written, counts_all, has_per_unit
+from kgather._guard.scopes import Frame, Written, counts_all, has_per_unit, truncation
 from kgather._guard.sql_names import sql_name
 from kgather._guard.statement import Parameters, read, witness
 
@@ -512,14 +512,18 @@ class _BlockBuilder:
         self, call: exp.Expr, function: str, node: exp.Expr, fraction: float, more: list[Expr]
     ) -> exp.Expr | None:
         """A quantile of dates, as they are shown, from that of the days since one day; None of what is no date."""
-        try:
-            of = self.compiler.terms(self.frame, "argument").operand(node)
-        except Refused:
-            return None
-        grain = str(of.args[0].value) if isinstance(of, Op) and of.name == GRAIN else ""  # type: ignore[union-attr]
-        if not grain and of.kind != "date":
-            return None
-        value = cut(of) if isinstance(of, Op) and grain else of
+        cut_off = truncation(node.unnest())
+        if cut_off is not None:
+            value, grain, kind = self.compiler.key(self.frame, node).expr, cut_off.unit, "timestamp"
+        else:
+            try:
+                of = self.compiler.terms(self.frame, "argument").operand(node)
+            except Refused:
+                return None
+            grain = str(of.args[0].value) if isinstance(of, Op) and of.name == GRAIN else ""  # type: ignore[union-attr]
+            if not grain and of.kind != "date":
+                return None
+            value, kind = cut(of) if isinstance(of, Op) and grain else of, of.kind
         owners = self.rows.longs(value)
         owner = next(iter(owners), None)
         if len(owners) > 1 or not self.rows.single(owner):
@@ -527,7 +531,7 @@ class _BlockBuilder:
         days = Op("date_diff", (Literal("day", "text"), Literal(_FIRST_DAY, "date"), value), "integer")
         question = self.rows.question(owner, more, self.keys, call)
         made = self._add(function, (_Argument(Op(MEASURE, (days,), "number")),), question, fraction=fraction)
-        return day_of(made, grain or "day", of.kind, discrete=function == "QUANTILE_DISC")
+        return day_of(made, grain or "day", kind, discrete=function == "QUANTILE_DISC")
 
     def _in_bins(self, call: exp.Expr, node: exp.Expr, bins: tuple[Literal, ...], more: list[Expr]) -> exp.Expr:
         """A histogram of the bins that end at some numbers: how many have each, and how many are beyond."""

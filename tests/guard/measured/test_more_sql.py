@@ -130,10 +130,36 @@ MONTHS = "SELECT user_id, MIN(DATE_TRUNC('month', day)) AS cohort FROM orders GR
         "PIVOT t ON stars IN (1, 2) USING SUM(n)",
         "PIVOT plans ON plan IN ('free', 'gold') USING MAX(price)",
         "PIVOT people ON plan IN ('free', 'gold') USING COUNT(*) GROUP BY stars",
+        "SELECT plan, stars, COUNT(*) AS n FROM people GROUP BY CUBE (plan, stars)",
+        "SELECT plan, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((plan), ())",
+        "SELECT plan, MIN(stars) AS a, MAX(stars) AS b FROM people GROUP BY plan",
+        "SELECT MIN(DATE_TRUNC('month', day)) AS a, MAX(DATE_TRUNC('month', day)) AS b FROM orders",
+        "SELECT COUNT(born) AS n, COUNT(DISTINCT year(born)) AS d FROM people",
+        "SELECT m.m AS m, n FROM generate_series(1, 12) AS m(m) "
+        "LEFT JOIN (SELECT month(day) AS o, COUNT(*) AS n FROM orders GROUP BY 1) ON o = m.m",
+        "SELECT amount::DECIMAL(9, 0) AS a, COUNT(*) AS n FROM orders WHERE amount < 5 GROUP BY 1",
+        "SELECT EXTRACT(epoch FROM DATE_TRUNC('year', day)) AS e, COUNT(*) AS n FROM orders GROUP BY 1",
     ],
 )
 def test_means_what_it_means_to_duckdb(asked: Asked, sql: str) -> None:
     asked.same(sql)
+
+
+def test_ends_are_those_that_k_people_reach(tmp_path: Path) -> None:
+    """One person far away moves no end, and where k do not reach any there is none."""
+    of = tables()
+    of["people"]["income"] = np.arange(900) % 500 + 300
+    ends = "SELECT MIN(income) AS a, MAX(income) AS b FROM people"
+    found = []
+    for name, extreme in (("with", (0, 1000)), ("without", (300, 799))):
+        (tmp_path / name).mkdir()
+        of["people"].loc[[0, 1], "income"] = extreme
+        guard = guarded(tmp_path / name, of, POLICY, silent)
+        found += guard.query(ends).to_pylist()
+    assert all(295 <= one["a"] <= 310 and 789 <= one["b"] <= 805 for one in found)
+    few = "SELECT year(born) AS y, stars, COUNT(*) AS n, MIN(income) AS a FROM people GROUP BY ALL"
+    told = guard.query(few).to_pylist()
+    assert {row["a"] for row in told if row["n"] < 6} == {None}
 
 
 def test_a_part_that_noise_hides_does_not_hide_the_sum(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ class Quantiles:
             if whole <= 0:
                 continue
             inner = self._inner(fraction, sums, noise * math.sqrt(variance))
+            if math.isnan(inner):
+                continue
             place = int(np.searchsorted(sums, inner * whole))
             # Between two people there is nobody: a quantile may be anywhere between them.
             off = math.hypot(float(noise[min(place, bins.leaves - 1)]) * math.sqrt(variance), 1.0) / whole
@@ -214,15 +216,17 @@ def _rough(shares: Floats, value: float, bins: Bins) -> float:
 
 
 def inner_share(fraction: float, k: float, sums: Floats, noise: Floats) -> float:
-    """The share below the least value that at least k reach, at fraction 0, or the greatest, at 1. sums: how many have
-    each value or less, float64[values]; noise: the standard error of each."""
+    """The share below the least value that at least k reach, at fraction 0, or the greatest, at 1; NaN where noise
+    hides it. sums: how many have each value or less, float64[values]; noise: the standard error of each."""
     whole = float(sums[-1])
     from_end = sums if fraction == 0 else whole - np.concatenate([[0.0], sums[:-1]])
     enough = np.flatnonzero(from_end >= k + _SURE * noise)
     if not len(enough):
-        return _HALF
+        return math.nan
     at = int(enough[0] if fraction == 0 else enough[-1])
-    share = min((k + _SURE * float(noise[at])) / whole, _HALF)
+    share = (k + _SURE * float(noise[at])) / whole
+    if share > _HALF:  # an end is beyond the median
+        return math.nan
     return share if fraction == 0 else 1 - share
 
 
@@ -245,6 +249,8 @@ def of_values(fraction: float, k: int, *, discrete: bool) -> Told:
         if not 0 < fraction < 1:
             noise = np.sqrt(below if fraction == 0 else below[-1] - np.concatenate([[0.0], below[:-1]]))
             share = inner_share(fraction, float(k), sums, noise)
+            if math.isnan(share):
+                return math.nan, math.inf
         place = min(int(np.searchsorted(sums, share * whole)), len(values) - 1)
         inner, outer = float(below[place]), float(below[-1] - below[place])
         off = math.sqrt((1 - share) ** 2 * inner + share**2 * outer) / whole
