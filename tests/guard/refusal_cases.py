@@ -346,6 +346,12 @@ def of_policies() -> Iterator[Case]:
         _planned("SELECT COUNT(*) FROM ratings WHERE EXTRACT(hour FROM rated_at) = 12", tables=rated),
     )
     yield Case(
+        "least text",
+        Rule.ARGUMENTS,
+        "MIN of what is no number and no date.",
+        _planned("SELECT MIN(city) FROM ratings_wide", aggregates=["COUNT", "MIN"]),
+    )
+    yield Case(
         "text as number",
         Rule.ARGUMENTS,
         "AVG of what is no number.",

@@ -142,7 +142,7 @@ HOSTILE = (
     "SELECT * FROM read_text('/etc/passwd')",
     "SELECT * FROM read_duckdb('fixture.duckdb', table_name = 'users')",
     "SELECT * FROM '/etc/passwd'",
-    "SELECT * FROM range(10)",
+    "SELECT * FROM range(99999)",
     "SELECT * FROM pragma_storage_info('users')",
     "SELECT json_execute_serialized_sql('{}')",
     "SELECT stats(salary) FROM ratings_wide",

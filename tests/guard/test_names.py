@@ -30,7 +30,6 @@ PASSING = (
     " SELECT AVG({_n}) FROM {_t}",
     "WITH {_t} AS (SELECT {user_id}, {salary} AS {_s} FROM {ratings_wide} WHERE {warcross} >= 4)"
     " SELECT SUM({_s}) FROM {_t}",
-    "SELECT MAX({_n}) FROM (SELECT {user_id}, COUNT(*) AS {_n} FROM {ratings} GROUP BY {user_id}) AS {_t}",
     "SELECT COUNT(1) AS {_n} FROM (SELECT * FROM {ratings_wide} WHERE {warcross} >= 3) AS {_v}",
     "SELECT {_g}.{_x} FROM (SELECT {education} AS {_e}, COUNT(*) AS {_x} FROM {ratings_wide} GROUP BY ALL) AS {_g}",
 )
@@ -42,6 +41,7 @@ REFUSED = (
     "SELECT COUNT(*) FROM (SELECT {user_id} AS {_u}, {warcross} FROM {ratings_wide}) AS {_t} WHERE {_t}.{_u} = 42",
     "SELECT {_w} FROM {ratings_wide} AS {_w}",
     "SELECT COUNT(*) FROM {ratings_wide} AS {_a}, {users} AS {_b}",
+    "SELECT MAX({_n}) FROM (SELECT {user_id}, COUNT(*) AS {_n} FROM {ratings} GROUP BY {user_id}) AS {_t}",
     "SELECT {_c} AS {_d}, COUNT(*) FROM (SELECT {city} AS {_c} FROM {ratings_wide}) AS {_t}"
     " WHERE {_d} = {_c} GROUP BY 1",
 )

@@ -40,9 +40,7 @@ def test_example() -> None:
     assert policy.aggregates == AGGREGATES
     assert policy.limits_of("analyst").time_ms == 10_000
     assert policy.mode == "measured"
-    assert policy.answers_margins
-    assert not policy.model_copy(update={"mode": "exact"}).answers_margins
-    assert not policy.model_copy(update={"margins": False}).answers_margins
+    assert not policy.margins
     pivot = policy.tables["ratings_wide"].pivot_of
     assert pivot is not None
     assert pivot.names[3] == "egomaniac"

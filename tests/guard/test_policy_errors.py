@@ -147,7 +147,10 @@ def test_a_text_where_it_has_no_place_is_not_quoted() -> None:
         ("budget: 8", "p.yml:1: budget: has to be epsilon and delta, as {epsilon: 8, delta: 1.0e-6}"),
         ("budget: {delta: 1}", "p.yml:1: budget.delta: has to be a number, less than 0.01, not the number 1."),
         ("aggregates: [MEDIAN]", "p.yml:1: aggregates.0: has to be COUNT, COUNT_DISTINCT, SUM,"),
-        ("aggregates: [COUNT, MAX]", "p.yml:1: aggregates.1: MAX is one person's value, and mode measured never"),
+        (
+            "aggregates: [COUNT, MAX]\nmode: exact",
+            "p.yml:1: aggregates.1: MAX is one person's value, and mode exact never",
+        ),
         ("tabels: {}", "p.yml:1: tabels: is no entry of a policy here; remove it or correct its name. Did you mean"),
     ],
 )

@@ -11,7 +11,6 @@ SAME = [
     ("warcross <> ALL([4, 5])", "NOT warcross IN (4, 5)"),
 ]
 KEYS = [
-    ("rated_at", "DATE_TRUNC('month', rated_at)"),
     ("TIME_BUCKET(INTERVAL 1 MONTH, rated_at)", "DATE_TRUNC('month', rated_at)"),
     ("TIME_BUCKET(INTERVAL '3 months', rated_at)", "DATE_TRUNC('quarter', rated_at)"),
     ("TIME_BUCKET(INTERVAL 1 YEAR, rated_at)", "DATE_TRUNC('year', rated_at)"),

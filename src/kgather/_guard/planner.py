@@ -813,7 +813,7 @@ class _BlockBuilder:
             if question_ is not None:
                 return self._add("COUNT", (), question_)
         role = self.compiler.role(ref, column)
-        if role == "coarsened" and measured:
+        if role == "coarsened" and measured and column.kind == "date":
             expr, owner = self._told_apart(node, call)
             question = self.rows.question(owner, more, self.keys, call)
             return self._add("COUNT_DISTINCT", (_Argument(expr),), question, distinct=True)
@@ -1028,6 +1028,8 @@ class _BlockBuilder:
         if not isinstance(node, exp.Column):
             if isinstance(node, exp.AggFunc):
                 raise refused(Rule.AGGREGATES, "An aggregate of an aggregate", node)
+            if isinstance(node, exp.DateDiff):
+                self.compiler.terms(frame, "argument").value(node)  # says which date does not tell it
             allow = argument_instead(node, function, self.catalog.policy)
             raise refused(Rule.ARGUMENTS, f"{called(node)} as the argument of {function}", node, allow=allow)
         found = self.compiler.locate(frame, node)

@@ -34,10 +34,10 @@ _SUMS = ("COUNT", "COUNT_DISTINCT", "SUM", "AVG", "STDDEV", "VAR", "COVAR", "COR
 TYPES = re.compile(r"(BIGINT|INTEGER|DOUBLE|VARCHAR|BOOLEAN|DATE|TIMESTAMP|HUGEINT|DECIMAL\([0-9]{1,2}, ?[0-9]{1,2}\))")
 """What a part of JSON may be read as."""
 AGGREGATES = (*_SUMS, "QUANTILE", "HISTOGRAM")
-"""The aggregates of a policy that lists none; MIN and MAX have to be listed, in mode generalized."""
+"""The aggregates of a policy that lists none; MIN and MAX have to be listed, in modes measured and generalized."""
 
 ANSWERED: Mapping[Mode, tuple[str, ...]] = {
-    "measured": AGGREGATES,
+    "measured": (*AGGREGATES, "MIN", "MAX"),
     "exact": ("COUNT", "COUNT_DISTINCT", "SUM", "AVG"),
     "generalized": (*_SUMS, "MIN", "MAX"),
 }
@@ -358,8 +358,8 @@ class Policy(_Part):
         ],
         ...,
     ] = AGGREGATES  # type: ignore[assignment]
-    margins: bool | None = None
-    """Whether ROLLUP, CUBE and GROUPING SETS are answered; None: in mode measured."""
+    margins: bool = False
+    """Whether ROLLUP, CUBE and GROUPING SETS are answered."""
     diversity: Diversity | None = None
     round: int | None = Field(None, ge=-6, le=12, strict=True)
     limits: Limits = Limits()
@@ -391,11 +391,6 @@ class Policy(_Part):
     @classmethod
     def _empty_is_default(cls, value: object) -> object:
         return {name: {} if p is None else p for name, p in value.items()} if isinstance(value, dict) else value
-
-    @property
-    def answers_margins(self) -> bool:
-        """Whether ROLLUP, CUBE and GROUPING SETS are answered."""
-        return self.mode == "measured" if self.margins is None else self.margins
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Policy":

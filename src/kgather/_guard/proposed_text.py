@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import yaml
 
 from kgather._guard.guessed import Column, Table
-from kgather._guard.policy import Budget, Truncation
+from kgather._guard.policy import ANSWERED, Budget, Truncation
 from kgather._guard.proposed_costs import Costs
 from kgather._guard.proposed_people import ROW
 from kgather._guard.proposed_schema import Database
@@ -70,6 +70,9 @@ def policy_lines(
     yield "# outcome the odds with and without all records of a person differ by a factor of e^epsilon at most, except"
     yield "# with probability delta. Less is safer, and errors are wider. It may be lowered later, never raised."
     yield f"budget: {{epsilon: {budget.epsilon:g}, delta: {budget.delta:.1e}}}".replace("e-0", "e-")
+    yield "margins: true                # ROLLUP, CUBE and GROUPING SETS: each set is a measurement"
+    yield "# MIN and MAX tell the least and the greatest value that k people reach: never the true ends."
+    yield f"aggregates: [{', '.join(ANSWERED['measured'])}]"
     yield "tables:"
     for table in protected:
         yield from _table_lines(table, k, database, costs)

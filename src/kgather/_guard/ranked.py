@@ -31,6 +31,8 @@ class Ranked(NamedTuple):
     @property
     def word(self) -> str:
         """The policy's word for it."""
+        if self.fractions in ((0.0,), (1.0,)):
+            return "MAX" if self.fractions[0] else "MIN"
         return "QUANTILE" if self.function in QUANTILES else "HISTOGRAM"
 
 

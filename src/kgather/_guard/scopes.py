@@ -452,8 +452,8 @@ class Compiler:
         found = self.locate(frame, node)
         if found is not None:
             role = self.role(*found)
-            if role == "coarsened" and found.column.kind in ("date", "timestamp"):
-                return self._as_shown(found)
+            if role == "coarsened" and found.column.kind == "date":
+                return self._as_shown(found)  # of a moment one may have meant the time of day
             expr = self.bound(*found, "key", node)
             return GroupKey(expr, role if found.ref.table.protected else "public")
         name = frame.scope.names.get(id(node))

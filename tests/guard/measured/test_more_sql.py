@@ -45,6 +45,8 @@ tables:
     rows_per_person: 30
   plans: {{public: true}}
 joins: [orders.user_id = people.user_id, people.plan = plans.plan]
+aggregates: [COUNT, COUNT_DISTINCT, SUM, AVG, STDDEV, VAR, COVAR, CORR, QUANTILE, HISTOGRAM, MIN, MAX]
+margins: true
 principals: {{a: {{}}}}
 """
 

@@ -19,7 +19,7 @@ GOOD = "SELECT city, COUNT(*) FROM ratings_wide GROUP BY city"
         ("SELECT COUNT(*) FROM people", "There is no table 'people'"),
         ("SELECT zip, COUNT(*) FROM users GROUP BY zip", "users.zip is hidden"),
         ("SELECT city FROM ratings_wide", "The result would be rows of people"),
-        ("SELECT MAX(salary) FROM ratings_wide", "Mode measured does not answer MAX"),
+        ("SELECT MAX(salary) FROM ratings_wide", "MAX over rows of people"),
         ("SELECT COUNT(*) FROM users WHERE age = ?", "The statement takes 1 parameters"),
         ("SELECT COUNT(*) FROM ratings_wide WHERE warcross = CAST('9e999' AS INTEGER)", ""),
         ("SHOW TABLES", "It asks nothing about people"),

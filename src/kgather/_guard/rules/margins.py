@@ -7,11 +7,10 @@ from kgather._guard.refused import NOT_PERMITTED, Rule, refused
 
 
 def margins(query: Resolved) -> None:
-    """Refuse ROLLUP, CUBE and GROUPING SETS over rows of people, where the policy does not answer them. What totals and
-    parts are subtracted to is paid for in mode measured; other modes leave it to the owner."""
+    """Refuse ROLLUP, CUBE and GROUPING SETS over rows of people, unless the policy says margins: true."""
     for scope in query.scopes:
         group = scope.node.args.get("group")
-        if group is None or not scope.raw or query.catalog.policy.answers_margins:
+        if group is None or not scope.raw or query.catalog.policy.margins:
             continue
         for node in group.expressions:
             if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
