@@ -17,5 +17,6 @@ def model(dbt, session):
         items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
         stayed=dbt.ref("int_kgather__stayed"),
+        origins=dbt.ref("int_kgather__origins"),
         settings=dbt.config.meta_get("settings"),
     )
