@@ -329,8 +329,8 @@ def test_what_cannot_be_measured(patients: duckdb.DuckDBPyConnection, call: str,
             f"{name}('patients', {quasi}, {sensitive})"
             for quasi, sensitive in (("[]", "['illness']"), ("['age']", "[]"))
             for name in (
-                "kg_class_frequencies", "kg_class_l", "kg_class_alpha", "kg_class_t", "kg_frequencies", "kg_l_diversity",
-                "kg_alpha", "kg_t_closeness",
+                "kg_class_frequencies", "kg_class_l", "kg_class_alpha", "kg_class_t", "kg_frequencies",
+                "kg_l_diversity", "kg_alpha", "kg_t_closeness",
             )
         ),
         *(

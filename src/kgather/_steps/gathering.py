@@ -45,8 +45,8 @@ def gather_groups(users: Users, method: Method, options: Any, origins: NDArray[n
     least = -(-users.k // int(sizes.min()))
     if len(ids) < least:
         msg = (
-            f"the release that this one is within has {len(ids)} groups, and a group of k = {users.k} is made of {least} "
-            "of them. Choose a smaller k."
+            f"the release that this one is within has {len(ids)} groups, and a group of k = {users.k} is made of "
+            f"{least} of them. Choose a smaller k."
         )
         raise InputError(msg)
     found = gather(users.means(of_user, sizes, least), method, options)

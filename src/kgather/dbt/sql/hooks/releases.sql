@@ -18,10 +18,11 @@ here. Which release a node is of, its package says.
   {{ return(name if name in kgather.releases() else none) }}
 {% endmacro %}
 
-{#- The name that a relation or model of kgather's has in this release. -#}
-{% macro name_in_release(name, release=none) %}
-  {% set release = release or kgather.release_name() %}
-  {{ return(name | replace('kgather_', 'kgather_' ~ release ~ '_', 1) if release else name) }}
+{#- The name that a relation or model of kgather's has in this release; one that has it already keeps it. -#}
+{% macro name_in_release(name) %}
+  {% set release = kgather.release_name() %}
+  {% set first = 'kgather_' ~ release ~ '_' %}
+  {{ return(name | replace('kgather_', first, 1) if release and first not in name else name) }}
 {% endmacro %}
 
 {#- A model of this release, for macros: text in models has the name of the release in it. -#}
