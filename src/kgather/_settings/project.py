@@ -81,7 +81,7 @@ class ProjectSettings(PublishSettings):
         values="a day as 'YYYY-MM-DD', in quotes",
         pattern=f"^{_DAY}$",
     )
-    releases: dict[str, dict[str, Any]] = setting(
+    releases: dict[str, Any] = setting(
         {},
         "Several releases: settings of each, by its name.",
         docs="Several releases: settings of each, by its name. What is said beside it is said for all: "

@@ -5,6 +5,7 @@ def model(dbt, session):
     null unless the method has bins, `unchanged` unless it knows groups that need no change.
     """
     dbt.config(materialized="table")
+    meta = dbt.config.get("meta")
 
     from kgather._steps.groups import gather_users
 
@@ -18,5 +19,5 @@ def model(dbt, session):
         scale=dbt.ref("int_kgather__scale"),
         stayed=dbt.ref("int_kgather__stayed"),
         origins=dbt.ref("int_kgather__origins"),
-        settings=dbt.config.meta_get("settings"),
+        settings=meta["settings"],
     )
