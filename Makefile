@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-tpch bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest lock generate test-usual test-fast test-long test-explore coverage bench-trees bench-anchors
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-tpch bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest test-dbt lock generate test-usual test-fast test-long test-explore coverage bench-trees bench-anchors
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,23 @@ test-lowest: .venv-lowest/.ready  ## publish, verify and run the fast tests with
 	$(LOWEST)/kgather publish examples/ratings.csv --k 5 --out .venv-lowest/release --force
 	$(LOWEST)/kgather verify .venv-lowest/release --k 5
 	$(LOWEST)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
+
+# Each version of dbt-core that is allowed, in an environment of its own; 1.12 downloads a binary while it installs.
+DBT_VERSIONS := 1.10.23 1.11.6 newest
+DBT_TESTS := tests/packaging/test_projects.py tests/packaging/test_several_releases.py tests/packaging/test_neighbours.py
+
+test-dbt: $(DBT_VERSIONS:%=test-dbt-%)  ## build consumers' projects with each version of dbt-core that is allowed
+
+test-dbt-%: .venv-dbt-%/.ready
+	$(<D)/bin/python -m pytest $(DBT_TESTS)
+
+.venv-dbt-%/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(@D)/bin/python -m pip install --quiet --group dev --editable . $(if $(filter newest,$*),dbt-core,"dbt-core==$*")
+	touch $@
+
+.PRECIOUS: .venv-dbt-%/.ready
 
 .venv-lowest/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear .venv-lowest
@@ -142,5 +159,5 @@ bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench
 
 clean:  ## remove what make made
-	rm -rf .venv .venv-docs .venv-lowest site demo-release target logs
+	rm -rf .venv .venv-docs .venv-lowest .venv-dbt-* site demo-release target logs
 	find . -name '__pycache__' -type d -prune -exec rm -rf {} +

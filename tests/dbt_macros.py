@@ -14,7 +14,13 @@ from kgather._dbt_package import dbt_path
 
 SQL = dbt_path() / "sql"
 # Every macro asks for settings.
-SETTINGS = ("hooks/setting.sql", "hooks/settings.sql", "hooks/choices.sql", "hooks/check_vars.sql")
+SETTINGS = (
+    "hooks/setting.sql",
+    "hooks/releases.sql",
+    "hooks/settings.sql",
+    "hooks/choices.sql",
+    "hooks/check_vars.sql",
+)
 
 
 def create_macros(con: duckdb.DuckDBPyConnection, *names: str) -> None:

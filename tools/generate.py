@@ -19,6 +19,7 @@ from kgather._settings.project import DEFAULT_FACTS, OUTSIDE, PREFIX, ProjectSet
 from kgather._settings.publication import CHAIN
 from kgather._settings.rules import rules
 from kgather._settings.wording import described, schemas
+from kgather._version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = list(ProjectSettings.model_fields)
@@ -99,6 +100,11 @@ def settings_macros() -> str:
         "  {{ return({",
         *(f"    {name!r}: {jinja(value)}," for name, value in defaults.items()),
         "  }) }}",
+        "{% endmacro %}",
+        "",
+        "{#- The version of this package, which packages of releases were written by. -#}",
+        "{% macro package_version() %}",
+        f"  {{{{ return({jinja(__version__)}) }}}}",
         "{% endmacro %}",
         "",
         "{#- Names that are no other project's: they are read without the prefix, too, with a warning. -#}",
@@ -216,17 +222,37 @@ def _named_in_rules() -> list[str]:
     return [name for name in NAMES if name in words]
 
 
+NESTED = "(var('kgather', none) or (var('checkout_settings', none) if project_name == 'kgather' else none))"
+"""As the macro nested_settings has it; `kgather._dbt_release` puts that of a release in its place."""
+
+# As the macros publishes and releases say, which cannot be called here.
+_SAYS_SOMETHING = (
+    f"(project_name == 'kgather' or ({NESTED} or []) | length > 0 or var('kgather_ratings', none) is not none"
+    " or var('kgather_k', none) is not none)"
+)
+_PUBLISHES = f"(not ({NESTED} or {{}}).get('releases') and {_SAYS_SOMETHING})"
+
+
+def shared_yml() -> str:
+    """The text of models/intermediate/shared/_noise_key.yml: releases of one project have one key of the noise."""
+    lines = [
+        f"# {_HEAD}",
+        "models:",
+        "  - name: int_kgather__noise_key",
+        "    description: The key of all noise, drawn by the first run and kept by all later ones.",
+        "    config:",
+        "      enabled: >-",
+        f"        {{{{ {_SAYS_SOMETHING} | as_bool }}}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def steps_yml() -> str:
     """The text of models/intermediate/_steps.yml: Python models get their settings from a configuration."""
     prefixed = ", ".join(f"{name!r}: var({PREFIX + name!r}, none)" for name in NAMES)
     old = ", ".join(f"{name!r}: var({name!r}, none)" for name in OLD_NAMES)
-    nested = "(var('kgather', none) or (var('checkout_settings', none) if project_name == 'kgather' else none))"
+    nested, publishes = NESTED, _PUBLISHES
     says = "{{ tojson({'prefixed': {" + prefixed + "}, 'nested': " + nested + ", 'old': {" + old + "}}) }}"
-    # As the macro publishes says, which cannot be called here.
-    publishes = (
-        f"(project_name == 'kgather' or ({nested} or []) | length > 0 or var('kgather_ratings', none) is not none"
-        " or var('kgather_k', none) is not none)"
-    )
 
     def value(name: str) -> str:
         default = ProjectSettings.model_fields[name].default
@@ -244,7 +270,6 @@ def steps_yml() -> str:
     )
     has_personal = f"{value('personal_columns')} != [] and {value('personal')} != 'as_is'"
     models: dict[str, tuple[str, str | None]] = {
-        "int_kgather__noise_key": ("The key of all noise, drawn by the first run and kept by all later ones.", None),
         "int_kgather__item_noise": ("Noise in counts of raters, a function of the key and the ratings.", None),
         "int_kgather__factors": (
             "Levels and factors of users and items in codes, as the solver learnt them, and what is shown of items.",
@@ -311,8 +336,8 @@ def vars_md() -> str:
         "of yours that is named `k` or `seed` is yours: kgather never reads it. `null` stands for the default.",
         "",
         "On kgather's own command line these are options of the same name. Those without one are set by",
-        "`--set VAR=VALUE`. How files are read has options of its own, and `ratings`, `item_id_type`, `method_facts`",
-        "and `release_database` are for dbt alone.",
+        "`--set VAR=VALUE`. How files are read has options of its own, and `ratings`, `item_id_type`, `method_facts`,",
+        "`release_id`, `released_on`, `releases`, `within` and `release_database` are for dbt alone.",
         "",
         "These names are unlikely in any other project, so they are still read without the prefix, with a warning: "
         + ", ".join(f"`{name}`" for name in OLD_NAMES)
@@ -358,6 +383,7 @@ def files() -> dict[Path, str]:
     return {
         dbt_path() / "sql" / "hooks" / "settings.sql": settings_macros(),
         dbt_path() / "models" / "intermediate" / "_steps.yml": steps_yml(),
+        dbt_path() / "models" / "intermediate" / "shared" / "_noise_key.yml": shared_yml(),
         ROOT / "dbt_project.yml": project_yml(),
         ROOT / "docs" / "vars.md": vars_md(),
         ROOT / "docs" / "methods" / "README.md": methods_md(),

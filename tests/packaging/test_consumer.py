@@ -146,7 +146,9 @@ def test_the_release_holds_the_marts_in_the_contracts_types(shop: Shop) -> None:
         "select table_name, list((column_name, data_type) order by column_index) from duckdb_columns() "
         "where not internal group by all",
     )
-    assert dict(columns) == {
+    stamp = [("release_id", "VARCHAR"), ("released_on", "DATE")]
+    assert {table: found[-2:] for table, found in columns} == dict.fromkeys(dict(columns), stamp)
+    assert {table: found[:-2] for table, found in columns} == {
         "kgather__ratings": [("group_id", "BIGINT"), ("item_id", "BIGINT"), ("rating", "DOUBLE")],
         "kgather__groups": [("group_id", "BIGINT"), ("group_size", "BIGINT")],
         "kgather__members": [("pseudonym", "VARCHAR"), ("group_id", "BIGINT")],
@@ -274,7 +276,7 @@ def test_levels_and_attributes_come_from_a_model(shop: Shop, outcomes: dict[str,
     assert outcomes["customized"].success, outcomes["customized"].output
     release = shop.folder / "release_customized.duckdb"
     columns = query(release, "select column_name from duckdb_columns() where table_name = 'kgather__generalized'")
-    assert columns == [("group_id",), ("101",), ("102",), ("age",)]
+    assert columns == [("group_id",), ("101",), ("102",), ("age",), ("release_id",), ("released_on",)]
     sizes = query(
         shop.folder / "work_customized.duckdb",
         "select level, min(group_size) from int_kgather__user_levels join int_kgather__groups using (user_id) "

@@ -294,10 +294,10 @@ def test_an_empty_relation_has_no_classes(con: duckdb.DuckDBPyConnection) -> Non
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("kg_class_sizes('patients', [])", "a list of one or more column names is needed"),
-        ("kg_class_sizes('patients', null)", "a list of one or more column names is needed"),
-        ("kg_class_sizes('patients', ['age', null])", "a list of one or more column names is needed"),
-        ("kg_alpha('patients', ['age'], [])", "a list of one or more column names is needed"),
+        ("kg_class_sizes('patients', [])", "kg_class_sizes: a list of one or more column names is needed"),
+        ("kg_class_sizes('patients', null)", "kg_class_sizes: a list of one or more column names is needed"),
+        ("kg_class_sizes('patients', ['age', null])", "kg_class_sizes: a list of one or more column names is needed"),
+        ("kg_alpha('patients', ['age'], [])", "kg_alpha: a list of one or more column names is needed"),
         ("kg_class_sizes('patients', ['size'])", 'Referenced column "size" not found'),
         ("kg_class_sizes('people', ['age'])", "Table with name people does not exist"),
         ("kg_l_diversity('patients', ['age'], ['illness'], 'fuzzy')", "p_kind is distinct, entropy or recursive"),
@@ -317,6 +317,45 @@ def test_what_cannot_be_measured(patients: duckdb.DuckDBPyConnection, call: str,
     with pytest.raises(duckdb.Error) as caught:
         patients.execute(f"from {call}").fetchall()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kg_quoted([])",
+        "kg_as_seen(null)",
+        "kg_classed('patients', ['age'], [])",
+        *(
+            f"{name}('patients', {quasi}, {sensitive})"
+            for quasi, sensitive in (("[]", "['illness']"), ("['age']", "[]"))
+            for name in (
+                "kg_class_frequencies", "kg_class_l", "kg_class_alpha", "kg_class_t", "kg_frequencies",
+                "kg_l_diversity", "kg_alpha", "kg_t_closeness",
+            )
+        ),
+        *(
+            f"{name}('patients', {quasi}, {value}, [['flu', 'any']])"
+            for quasi, value in (("[]", "'illness'"), ("['age']", "'illness'"))
+            for name in ("kg_class_hierarchical_t", "kg_hierarchical_t_closeness")
+        ),
+        *(
+            f"{name}('patients', {columns}, 2, {m})"
+            for columns, m in (("[]", 1), ("['age']", 0))
+            for name in ("kg_risk", "kg_risk_conditions")
+        ),
+        "kg_class_l('patients', ['age'], ['illness'], 'fuzzy')",
+        "kg_column_sets(['age'], 0, true)",
+        "kg_average_class_size('members', 0)",
+    ],
+)  # fmt: skip
+def test_an_error_names_the_function_that_was_called(patients: duckdb.DuckDBPyConnection, call: str) -> None:
+    create_macros(patients, "kg_average_class_size", "kg_class_hierarchical_t", "kg_hierarchical_t_closeness")
+    patients.execute("create table members as select 1 as group_id")
+    name = call.split("(")[0]
+    scalar = name in ("kg_quoted", "kg_as_seen", "kg_classed", "kg_column_sets")
+    with pytest.raises(duckdb.Error) as caught:
+        patients.execute(f"select {call}" if scalar else f"from {call}").fetchall()
+    assert f"Error: {name}: " in str(caught.value)
 
 
 def test_too_many_sets_of_columns_are_refused_and_not_tried(con: duckdb.DuckDBPyConnection) -> None:

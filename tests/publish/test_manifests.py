@@ -55,7 +55,11 @@ PEOPLE: dict[str, Any] = {
     "user_attributes": "kgather_loaded_attributes",
     "personal": "separate",
 }
-ELSEWHERE = {"user_column", "item_column", "rating_column", "time_column"}  # of a project's own model of ratings
+# Of a project's own: its model of ratings, what its marts say, and several releases.
+ELSEWHERE = {
+    *("user_column", "item_column", "rating_column", "time_column"),
+    *("release_id", "released_on", "releases", "within"),
+}
 
 
 def test_every_setting_shapes_the_project_or_is_tried_here() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -29,6 +30,7 @@ from kgather._cli import (
 from kgather._cli.console import say
 from kgather._cli.own_options import with_own_options
 from kgather._dbt_package import dbt_path
+from kgather._dbt_release import FOLDER, write_package
 from kgather._errors import KgatherError
 from kgather._verbosity import is_verbose, set_verbose
 from kgather._version import __version__
@@ -129,6 +131,21 @@ app.command("init")(init.command)
 def _dbt_path() -> None:
     """Print the folder of the dbt package, for `local:` in a packages.yml."""
     typer.echo(dbt_path())
+
+
+@app.command("dbt-release")
+def _dbt_release(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="The releases, as `vars: kgather: releases:` names them.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; each package has a folder there.")
+    ] = FOLDER,
+) -> None:
+    """Write a dbt package for each of several releases of a project, to be named in its packages.yml."""
+    for name in names:
+        folder = write_package(name, out)
+        typer.echo(f"  - local: {folder.as_posix()}")
 
 
 @app.command("sql")

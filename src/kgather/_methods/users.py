@@ -118,6 +118,39 @@ class Users:
             least=least,
         )
 
+    def means(self, of_user: NDArray[np.int64], sizes: NDArray[np.int64], least: int) -> "Users":
+        """Sets of users in the place of users, each by the mean of its members, in groups of at least `least` sets.
+
+        of_user int64[n]: the set, from 0, that a user is in; sizes: how many are in each. What was learnt is all that
+        is known of a set: asking for its ratings raises InputError.
+        """
+        learnt = self.preferences
+
+        def no_ratings() -> "RatingMatrix":
+            msg = f"method {self.asked.method} looks at users' ratings, which groups of another release do not have."
+            raise InputError(msg)
+
+        def mean(values: NDArray[np.float32]) -> NDArray[np.float32]:
+            # In float64, and in the order of the users: the same for any number of threads.
+            return (np.bincount(of_user, values, minlength=len(sizes)) / sizes).astype(np.float32)
+
+        return replace(
+            self,
+            n=len(sizes),
+            read_ratings=no_ratings,
+            preferences=None
+            if learnt is None
+            else replace(
+                learnt,
+                user_level=mean(learnt.user_level),
+                user_factors=np.column_stack([mean(factor) for factor in learnt.user_factors.T]),
+            ),
+            artifacts=self.artifacts[:0],
+            levels=np.full(len(sizes), least, dtype=np.int32),
+            sensitive=self.sensitive[:0],
+            least=least,
+        )
+
     @cached_property
     def ratings(self) -> "RatingMatrix":
         """All ratings of all users, in codes."""

@@ -40,6 +40,9 @@ _ALWAYS_SORTED = ("group_id, random()", "all")
 
 FILES = tuple(file for _, file in _RELATIONS.values())
 
+# A release that is written is one as a whole: what the marts of a dbt project say in every row, it need not.
+_UNSTAMPED = "select * exclude (release_id, released_on) from"
+
 _PARQUET = "format parquet, compression zstd"
 _MARTS = "select {name} from {function}() where database_name = 'marts' and not internal"
 # Views name their tables without a database, so that they live in a file of any name.
@@ -186,20 +189,20 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit, ke
         if name in tables:
             # Most marts have that order already, and sorting a large one again takes as long as all else here.
             sort = order in _ALWAYS_SORTED or _any(con, unordered(f"marts.{name}", order.split(", ")))
-            con.execute(f"create table {name} as from marts.{name}{f' order by {order}' if sort else ''}")
+            con.execute(f"create table {name} as {_UNSTAMPED} marts.{name}{f' order by {order}' if sort else ''}")
             # In the order in which it was just written.
             con.execute(f"copy {name} to {literal(folder / file)} ({_PARQUET})")
             files.append(file)
     for (view,) in con.sql(_MARTS.format(function="duckdb_views", name="sql")).fetchall():
-        con.execute(re.sub(r'"?marts"?\."?main"?\.', "", view))
+        con.execute(_unstamped(re.sub(r'"?marts"?\."?main"?\.', "", view)))
     views = con.sql(_MARTS.format(function="duckdb_views", name="view_name")).fetchall()
     if "kgather__ratings" in {*tables, *(name for (name,) in views)}:
         con.execute(_USER_RATINGS)
         rating = _RATING if "kgather__group_vectors" in tables else _LISTED_RATING
         low, high = audit.scale["min"], audit.scale["max"]
         con.execute(rating.format(low=low, high=high, digits=shown_digits(high - low)))
-    con.execute("create table kgather__audit as from marts.kgather__audit")
-    con.execute("create table kgather__metrics as from marts.kgather__metrics")
+    con.execute(f"create table kgather__audit as {_UNSTAMPED} marts.kgather__audit")
+    con.execute(f"create table kgather__metrics as {_UNSTAMPED} marts.kgather__metrics")
     con.execute("checkpoint release")
     con.execute("use memory")
     con.execute("detach release")
@@ -209,6 +212,12 @@ def write_release(con: duckdb.DuckDBPyConnection, folder: Path, audit: Audit, ke
     from kgather._report import render
 
     (folder / REPORT).write_text(render(said), encoding="utf-8")
+
+
+def _unstamped(view: str) -> str:
+    """The statement that creates a view, without the columns that a release does not have."""
+    name, body = re.split(r"\s+as\s+", view.strip().rstrip(";"), maxsplit=1, flags=re.IGNORECASE)
+    return f"{name.split('(')[0]} as {_UNSTAMPED} ({body})"
 
 
 def _any(con: duckdb.DuckDBPyConnection, count: str) -> bool:

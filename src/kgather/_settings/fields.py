@@ -10,7 +10,8 @@ GATHERING = "Gathering"
 SENSITIVE = "Diversity of what is sensitive"
 RELEASE = "The release"
 OVER_TIME = "Releases over time"
-SECTIONS = (INPUT, USERS, GATHERING, SENSITIVE, RELEASE, OVER_TIME)
+SEVERAL = "Several releases, in dbt"
+SECTIONS = (INPUT, USERS, GATHERING, SENSITIVE, RELEASE, OVER_TIME, SEVERAL)
 
 
 def setting(

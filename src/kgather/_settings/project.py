@@ -10,13 +10,14 @@ from pydantic import model_validator
 
 from kgather._errors import InputError
 from kgather._methods import built_in
-from kgather._settings.fields import GATHERING, INPUT, setting
+from kgather._settings.fields import GATHERING, INPUT, RELEASE, SEVERAL, setting
 from kgather._settings.publication import PublishSettings
 from kgather._settings.validation import validated
 
 PREFIX = "kgather_"
 OUTSIDE = {"release_database": "The attached database for the marts; in a project, set `+database` instead."}
 """Vars that are read where dbt reads its project file, before there are any models."""
+_DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 PREPARED = "prepared"
 """The command line tells dbt that it has checked the settings and created the macros."""
 
@@ -59,6 +60,43 @@ class ProjectSettings(PublishSettings):
         docs="What SQL has to know about a method that another package registers. Set it to `{}`, and the run says "
         "what to set.",
         section=GATHERING,
+    )
+
+    release_id: str | None = setting(
+        None,
+        "What the marts say of which release they are.",
+        docs="What the column `release_id` of all marts says. It leaves with the release, so name no person in it.",
+        section=RELEASE,
+        shown_default="the number of the release in its chain with history, else the day as `released_on` has it",
+        own_name=False,
+        min_length=1,
+    )
+    released_on: str | None = setting(
+        None,
+        "The day that the marts say they were released on.",
+        docs="What the column `released_on` of all marts says, as YYYY-MM-DD.",
+        section=RELEASE,
+        shown_default="the day of the run, in UTC",
+        own_name=False,
+        values="a day as 'YYYY-MM-DD', in quotes",
+        pattern=f"^{_DAY}$",
+    )
+    releases: dict[str, Any] = setting(
+        {},
+        "Several releases: settings of each, by its name.",
+        docs="Several releases: settings of each, by its name. What is said beside it is said for all: "
+        "[dbt.md](dbt.md#several-releases).",
+        section=SEVERAL,
+        own_name=False,
+    )
+    within: str | None = setting(
+        None,
+        "The release whose groups this one's are made of.",
+        docs="In an entry of `releases`: the release whose groups this one's are made of. Then both together tell no "
+        "more of who is with whom than that one.",
+        section=SEVERAL,
+        own_name=False,
+        min_length=1,
     )
 
     @model_validator(mode="after")

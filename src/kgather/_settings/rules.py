@@ -161,6 +161,17 @@ def _rules() -> Iterator[Rule]:
         "history and reserve do not go with sensitive_l, generalize or personal_columns: groups may fail them as they "
         "change.",
     )
+    # Of a dbt project only: the command line publishes one release at a time.
+    yield Rule(
+        "within is defined and within is not none and (of_method.levels or not of_method.anonymous "
+        "or 'unchanged' in of_method.tells or of_method.gathers_on == 'artifacts' or 'left_out' in of_method.tells)",
+        f"within goes with method {over_time}: it puts whole groups together by their mean vectors.",
+    )
+    yield Rule(
+        "within is defined and within is not none and (history or reserve or sensitive_l is not none "
+        "or metric == 'filled' or solver == 'none')",
+        "within does not go with history, reserve, sensitive_l, metric filled or solver none.",
+    )
     yield Rule("diversity_l > 1 and solver == 'none'", "diversity_l needs a solver: added cells hold predictions.")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgather._errors import PromiseError
+from kgather._errors import InputError, PromiseError
 from kgather._methods import Groups, Method, Users
 from kgather._methods.users import Asked
 from kgather._steps import compiling
@@ -32,6 +32,27 @@ def gather_beside(users: Users, method: Method, options: Any, kept: NDArray[np.i
         bins = found.bins if len(newcomers) == users.n else None
     _check_partition(together, np.full(users.n, users.k, dtype=np.int32))
     return Groups(together, bins)
+
+
+def gather_groups(users: Users, method: Method, options: Any, origins: NDArray[np.int64]) -> Groups:
+    """Put the groups of another release together, as they are, until each of these has k people.
+
+    origins int64[n]: the group of the other release that a user is in. A method gathers the mean vectors of those, as
+    many to a group as the smallest of them needs. Raises as `gather` does, and InputError where all of them together
+    are too few.
+    """
+    ids, of_user, sizes = np.unique(origins, return_inverse=True, return_counts=True)
+    least = -(-users.k // int(sizes.min()))
+    if len(ids) < least:
+        msg = (
+            f"the release that this one is within has {len(ids)} groups, and a group of k = {users.k} is made of "
+            f"{least} of them. Choose a smaller k."
+        )
+        raise InputError(msg)
+    found = gather(users.means(of_user, sizes, least), method, options)
+    together = found.groups[of_user]
+    _check_partition(together, np.full(users.n, users.k, dtype=np.int32))
+    return Groups(together)
 
 
 def gather(users: Users, method: Method, options: Any) -> Groups:

@@ -14,7 +14,7 @@ from kgather._errors import InputError
 from kgather._methods import Groups, Users
 from kgather._settings.project import read
 from kgather._steps import compiling
-from kgather._steps.gathering import gather, gather_beside
+from kgather._steps.gathering import gather, gather_beside, gather_groups
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import model
@@ -44,6 +44,7 @@ def gather_users(
     items: duckdb.DuckDBPyRelation,
     scale: duckdb.DuckDBPyRelation,
     stayed: duckdb.DuckDBPyRelation,
+    origins: duckdb.DuckDBPyRelation,
     settings: str | Mapping[str, Any],
 ) -> pa.Table:
     """Gather users into groups and name groups and members at random.
@@ -51,7 +52,8 @@ def gather_users(
     `coded_ratings` as for `learn_preferences`, `factors` what it returned, `artifact_ratings` (user_code, position from
     1, rating), `levels` (user_code, level) with a row for each user, `sensitive_values` (user_code, attribute, value),
     `items` (item_code, item_id), `scale` one row, `stayed` (user_code, lineage) those whose group of the last release
-    stays, by the id that it was formed with; `settings` the project's vars
+    stays, by the id that it was formed with; `origins` (user_code, group_id) the groups of another release that this
+    one's are made of, empty unless `within` is set; `settings` the project's vars
     as dbt hands them over (see `kgather._settings.project.read`).
 
     Methods that gather on artifacts gather the users who rated some of them, all others everybody. Returns a table
@@ -94,6 +96,9 @@ def gather_users(
         threads=asked.threads or os.cpu_count() or 1,
         on_artifacts=on_artifacts,
     )
+    if asked.within is not None:
+        found = gather_groups(users, asked.of_method, asked.options, _origins(origins, users.n))
+        return _named(codes, found, np.full(users.n, -1, dtype=np.int64), keep=False)
     lineages = _lineages(stayed, len(codes))
     if asked.gathered == asked.k and (lineages < 0).all():
         return _named(codes, gather(users, asked.of_method, asked.options), lineages, keep=False)
@@ -107,6 +112,21 @@ def _lineages(stayed: duckdb.DuckDBPyRelation, n: int) -> NDArray[np.int64]:
     known = np.full(n, -1, dtype=np.int64)
     known[codes] = lineages
     return known
+
+
+def _origins(origins: duckdb.DuckDBPyRelation, n: int) -> NDArray[np.int64]:
+    """The group of another release that everybody is in, int64[n] by code.
+
+    Raises InputError where somebody is in none.
+    """
+    codes, groups = columns(origins, "user_code", "group_id")
+    found = np.zeros(n, dtype=np.int64)
+    found[codes] = groups
+    missing = n - len(np.unique(codes))
+    if missing:
+        msg = "some users are in no group of the release that this one is within. Give both the same people."
+        raise InputError(msg)
+    return found
 
 
 def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

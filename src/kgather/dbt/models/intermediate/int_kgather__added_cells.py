@@ -1,6 +1,7 @@
 def model(dbt, session):
     """Cells to add until every set of items that some user rated is shown by enough groups: (group_id, item_id)."""
     dbt.config(materialized="table")
+    meta = dbt.config.get("meta")
 
     from kgather._steps.coverage import cells_to_add
 
@@ -9,5 +10,5 @@ def model(dbt, session):
         dbt.ref("int_kgather__groups"),
         dbt.ref("int_kgather__shown_items"),
         dbt.ref("int_kgather__coded_ratings"),
-        settings=dbt.config.meta_get("settings"),
+        settings=meta["settings"],
     )

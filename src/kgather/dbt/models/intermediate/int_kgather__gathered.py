@@ -5,6 +5,7 @@ def model(dbt, session):
     null unless the method has bins, `unchanged` unless it knows groups that need no change.
     """
     dbt.config(materialized="table")
+    meta = dbt.config.get("meta")
 
     from kgather._steps.groups import gather_users
 
@@ -17,5 +18,6 @@ def model(dbt, session):
         items=dbt.ref("int_kgather__items"),
         scale=dbt.ref("int_kgather__scale"),
         stayed=dbt.ref("int_kgather__stayed"),
-        settings=dbt.config.meta_get("settings"),
+        origins=dbt.ref("int_kgather__origins"),
+        settings=meta["settings"],
     )

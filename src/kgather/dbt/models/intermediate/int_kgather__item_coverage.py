@@ -1,6 +1,7 @@
 def model(dbt, session):
     """The fewest groups of the release that show a set of items which some user rated: one row (least_groups)."""
     dbt.config(materialized="table")
+    meta = dbt.config.get("meta")
 
     from kgather._steps.coverage import item_coverage
 
@@ -9,5 +10,5 @@ def model(dbt, session):
         dbt.ref("int_kgather__groups"),
         dbt.ref("int_kgather__shown_items"),
         dbt.ref("int_kgather__coded_ratings"),
-        settings=dbt.config.meta_get("settings"),
+        settings=meta["settings"],
     )

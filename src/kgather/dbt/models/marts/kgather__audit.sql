@@ -503,6 +503,7 @@ select
   cast(
     promised is null or case comparison when 'at least' then measured >= promised else measured = promised end
     as boolean
-  ) as passed
+  ) as passed,
+  {{ kgather.stamp() }}
 from checks
 order by position

@@ -1,6 +1,7 @@
 {{ config(enabled=kgather.publishes() and kgather.generalize() != "none") }}
 {% set artifacts = ref("int_kgather__artifact_items") -%}
 {% set personal = kgather.setting("personal_columns") if kgather.personal() in ("generalize", "as_is") else [] -%}
+{% do kgather.check_column_names(personal, kgather.stamp_columns(), "personal column") %}
 -- The generalized table: one row a user, every artifact and every personal attribute as its group shows it.
 with classes as (
   {{ kgather.generalized_select(
@@ -8,7 +9,7 @@ with classes as (
     artifacts,
     ref("int_kgather__generalized_cells"),
     ref("int_kgather__groups"),
-    reserved=personal,
+    reserved=personal + kgather.stamp_columns(),
   ) }}
 )
 
@@ -19,7 +20,8 @@ select
   {%- endfor %}
   {%- for column in personal %},
   attributes.{{ kgather.quoted_name(column) }}
-  {%- endfor %}
+  {%- endfor %},
+  {{ kgather.stamp() }}
 from {{ ref("int_kgather__gathered") }} as gathered
 join classes on classes.group_id = gathered.group_id
 {% if personal -%}

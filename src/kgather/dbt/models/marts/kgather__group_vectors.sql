@@ -4,6 +4,7 @@
 select
   cast(group_id as bigint) as group_id,
   cast(level as float) as level,
-  cast(factor as float[]) as factor
+  cast(factor as float[]) as factor,
+  {{ kgather.stamp() }}
 from {{ ref("int_kgather__group_vectors") }}
 order by group_id

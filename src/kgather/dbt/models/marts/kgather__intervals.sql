@@ -5,6 +5,7 @@ select
   cast(group_id as bigint) as group_id,
   cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,
   cast(low as double) as low,
-  cast(high as double) as high
+  cast(high as double) as high,
+  {{ kgather.stamp() }}
 from {{ ref("int_kgather__intervals") }}
 order by group_id, item_id

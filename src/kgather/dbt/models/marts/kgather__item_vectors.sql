@@ -4,6 +4,7 @@
 select
   cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,
   cast(level as float) as level,
-  cast(factor as float[]) as factor
+  cast(factor as float[]) as factor,
+  {{ kgather.stamp() }}
 from {{ ref("int_kgather__item_factors") }}
 order by item_id

@@ -3,6 +3,7 @@
 -- One row per user under a random pseudonym, for recipients who need users. The order is the pseudonyms'.
 select
   cast(pseudonym as varchar) as pseudonym,
-  cast(group_id as bigint) as group_id
+  cast(group_id as bigint) as group_id,
+  {{ kgather.stamp() }}
 from {{ ref("int_kgather__gathered") }}
 order by pseudonym

@@ -187,7 +187,8 @@ select
   cast(metric as varchar) as metric,
   cast(
     case when value = 0 then 0 else round(value, cast(3 - floor(log10(abs(value))) as integer)) end as double
-  ) as value
+  ) as value,
+  {{ kgather.stamp() }}
 from found
 where value is not null and isfinite(value)
 order by metric

@@ -40,7 +40,8 @@ with cells as not materialized (
   select
     cast(group_id as bigint) as group_id,
     cast(item_id as {{ kgather.setting("item_id_type") }}) as item_id,
-    cast({{ kgather.rounded_rating("rating") if rounds else "rating" }} as double) as rating
+    cast({{ kgather.rounded_rating("rating") if rounds else "rating" }} as double) as rating,
+    {{ kgather.stamp() }}
   from cells
   {% if not low_rank -%}
   where {{ slice }}

@@ -8,7 +8,8 @@ with user_ratings as (
 select
   cast(gathered.pseudonym as varchar) as pseudonym,
   cast(user_ratings.item_id as {{ kgather.setting("item_id_type") }}) as item_id,
-  cast(user_ratings.rating as double) as rating
+  cast(user_ratings.rating as double) as rating,
+  {{ kgather.stamp() }}
 from user_ratings
 join {{ ref("int_kgather__users") }} as users using (user_id)
 join {{ ref("int_kgather__gathered") }} as gathered using (user_code)

@@ -23,9 +23,10 @@ model says who is in which class: keep it where the people's own table is.
 
 {#- The one query of both. Relations among the settings become their names. -#}
 {% macro anonymize_with(function, relation, settings) %}
+  {%- set called = function | replace('kg_', 'kgather.', 1) -%}
   {%- if execute and model is defined and model.config.materialized == 'view' -%}
     {{ exceptions.raise_compiler_error(
-      "kgather.anonymize needs a model that is materialized as a table: config(materialized='table'). A view would be "
+      called ~ " needs a model that is materialized as a table: config(materialized='table'). A view would be "
       ~ "anonymized anew for whoever reads it, and would need kgather there."
     ) }}
   {%- endif -%}
@@ -33,7 +34,7 @@ model says who is in which class: keep it where the people's own table is.
     {%- set known = run_query("select 1 from duckdb_functions() where function_name = 'kg_recode' limit 1") -%}
     {%- if known is none or known.rows | length == 0 -%}
       {{ exceptions.raise_compiler_error(
-        "kgather.anonymize needs kgather's plugin. Add it to the output in profiles.yml: plugins: [{module: kgather.plugin}]"
+        called ~ " needs kgather's plugin. Add it to the output in profiles.yml: plugins: [{module: kgather.plugin}]"
       ) }}
     {%- endif -%}
   {%- endif -%}

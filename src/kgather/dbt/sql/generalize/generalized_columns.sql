@@ -44,7 +44,7 @@ left join (
 {% endmacro %}
 
 {#- Refuses ids that are no names of columns, or one and the same: letters count the same in either case. -#}
-{% macro check_column_names(ids, reserved) %}
+{% macro check_column_names(ids, reserved, what="artifact") %}
   {%- set taken = {} -%}
   {%- for name in reserved -%}
     {%- do taken.update({name | lower: "the column " ~ name}) -%}
@@ -54,7 +54,7 @@ left join (
       {% do exceptions.raise_compiler_error("kgather: an artifact without an id cannot be a column.") %}
     {%- elif id | lower in taken -%}
       {% do exceptions.raise_compiler_error(
-        "kgather: the artifact '" ~ id ~ "' cannot be a column beside " ~ taken[id | lower]
+        "kgather: the " ~ what ~ " '" ~ id ~ "' cannot be a column beside " ~ taken[id | lower]
         ~ ": names of columns are the same in upper and lower case. Rename one of them."
       ) %}
     {%- endif -%}

@@ -14,7 +14,7 @@ create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
     select
       case
         when p_epsilon >= 0 and isfinite(cast(p_epsilon as double)) then cast(p_epsilon as double)
-        else error('p_epsilon is a number of at least 0, not ' || coalesce(cast(p_epsilon as varchar), 'null'))
+        else error('kg_intervals: p_epsilon is a number of at least 0, not ' || coalesce(cast(p_epsilon as varchar), 'null'))
       end as width
   ),
   kg_sizes as (

@@ -2,14 +2,14 @@
 
 {#- The decimals of a shown rating, as a subquery. -#}
 {% macro shown_digits() -%}
-  (select kg_digits(scale_max - scale_min) from {{ ref("int_kgather__scale") }})
+  (select kg_digits(scale_max - scale_min) from {{ kgather.ref_to("int_kgather__scale") }})
 {%- endmacro %}
 
 {#- The end of the scale, min or max, as a number with the decimals of a shown rating that lies on the scale. -#}
 {% macro shown_end(end) -%}
   (
     select {{ "ceil" if end == "min" else "floor" }}(scale_{{ end }} * 10.0 ^ digits) / 10.0 ^ digits
-    from (select *, kg_digits(scale_max - scale_min) as digits from {{ ref("int_kgather__scale") }})
+    from (select *, kg_digits(scale_max - scale_min) as digits from {{ kgather.ref_to("int_kgather__scale") }})
   )
 {%- endmacro %}
 

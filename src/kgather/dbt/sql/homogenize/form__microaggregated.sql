@@ -5,7 +5,7 @@
   {%- else -%}
   select group_id, item_id, rating
   from kg_microaggregate(
-    {{ kgather.named(ref("int_kgather__cells")) }}, {{ kgather.named(ref("stg_kgather__ratings")) }}, {{ kgather.named(ref("int_kgather__groups")) }},
+    {{ kgather.named(kgather.ref_to("int_kgather__cells")) }}, {{ kgather.named(kgather.ref_to("stg_kgather__ratings")) }}, {{ kgather.named(kgather.ref_to("int_kgather__groups")) }},
     {{ kgather.filling() }}
   )
   {%- endif %}

@@ -3,7 +3,7 @@
   {% if kgather.pads_rated_cells() -%}
   {{ kgather.padded_rated_cells() }}
   {%- else -%}
-  select group_id, item_id, rating from {{ kgather.padded_cells(ref("int_kgather__cells")) }}
+  select group_id, item_id, rating from {{ kgather.padded_cells(kgather.ref_to("int_kgather__cells")) }}
   {%- endif %}
 {%- endmacro %}
 
@@ -12,5 +12,5 @@
 
 {#- Cells that are added for the diversity of items. -#}
 {% macro form__padded__added() -%}
-  select group_id, item_id, rating from {{ kgather.padded_cells(ref("int_kgather__added_cells")) }}
+  select group_id, item_id, rating from {{ kgather.padded_cells(kgather.ref_to("int_kgather__added_cells")) }}
 {%- endmacro %}

@@ -29,8 +29,8 @@
         {% for slice in kgather.group_slices() -%}
         {% if not loop.first %}union all{% endif %}
         select count(*) as shown
-        from {{ ref("kgather__ratings") }} as released
-        join {{ ref("int_kgather__rated_cells") }} as rated using (group_id, item_id)
+        from {{ kgather.ref_to("kgather__ratings") }} as released
+        join {{ kgather.ref_to("int_kgather__rated_cells") }} as rated using (group_id, item_id)
         where {{ slice }} and rated.raters = 1 and released.rating = rated.rating
         {% endfor %}
       )

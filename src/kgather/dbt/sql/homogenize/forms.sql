@@ -2,31 +2,31 @@
 
 {% macro predicted_cells(cells) -%}
   kg_predicted(
-    {{ kgather.named(cells) }}, {{ kgather.named(ref("int_kgather__group_vectors")) }}, {{ kgather.named(ref("int_kgather__item_factors")) }},
+    {{ kgather.named(cells) }}, {{ kgather.named(kgather.ref_to("int_kgather__group_vectors")) }}, {{ kgather.named(kgather.ref_to("int_kgather__item_factors")) }},
     {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
   )
 {%- endmacro %}
 
 {% macro padded_cells(cells) -%}
   kg_padded(
-    {{ kgather.named(cells) }}, {{ kgather.named(kgather.padding_ratings()) }}, {{ kgather.named(ref("int_kgather__groups")) }},
-    {{ kgather.named(ref("int_kgather__preferences")) }}, {{ kgather.named(ref("int_kgather__group_vectors")) }},
-    {{ kgather.named(ref("int_kgather__item_factors")) }}, {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
+    {{ kgather.named(cells) }}, {{ kgather.named(kgather.padding_ratings()) }}, {{ kgather.named(kgather.ref_to("int_kgather__groups")) }},
+    {{ kgather.named(kgather.ref_to("int_kgather__preferences")) }}, {{ kgather.named(kgather.ref_to("int_kgather__group_vectors")) }},
+    {{ kgather.named(kgather.ref_to("int_kgather__item_factors")) }}, {{ kgather.scale_end("min") }}, {{ kgather.scale_end("max") }}
   )
 {%- endmacro %}
 
 {#- An end of the scale: min or max. -#}
 {% macro scale_end(end) -%}
-  (select scale_{{ end }} from {{ ref("int_kgather__scale") }})
+  (select scale_{{ end }} from {{ kgather.ref_to("int_kgather__scale") }})
 {%- endmacro %}
 
 {#- What stands for a rating that is not there, where fill is median or mean: the middle of the scale, or the mean of
     all ratings. -#}
 {% macro filling() -%}
   {% if kgather.setting("fill") == "mean" -%}
-  (select avg(rating) from {{ ref("stg_kgather__ratings") }})
+  (select avg(rating) from {{ kgather.ref_to("stg_kgather__ratings") }})
   {%- else -%}
-  (select (scale_min + scale_max) / 2 from {{ ref("int_kgather__scale") }})
+  (select (scale_min + scale_max) / 2 from {{ kgather.ref_to("int_kgather__scale") }})
   {%- endif %}
 {%- endmacro %}
 
@@ -56,8 +56,8 @@
 {#- The cells of int_kgather__rated_cells that are shown, from which they are selected. -#}
 {% macro shown_rated_cells() -%}
   {% set top_items = kgather.top_items() | trim -%}
-  {{ ref("int_kgather__rated_cells") }} as cells
-  {% if top_items %}semi join {{ ref("int_kgather__shown_items") }} as items on cells.item_id = items.item_id{% endif %}
+  {{ kgather.ref_to("int_kgather__rated_cells") }} as cells
+  {% if top_items %}semi join {{ kgather.ref_to("int_kgather__shown_items") }} as items on cells.item_id = items.item_id{% endif %}
   {% if kgather.form_facts(kgather.homogenize()).bounded and kgather.setting("single_rater") == "drop" -%}
   where cells.raters > 1
   {%- endif %}
@@ -77,11 +77,11 @@
     )
     {%- if only_single_raters %} end{% endif %} as rating
   from (select cells.* from {{ kgather.shown_rated_cells() }}) as cells
-  join {{ ref("int_kgather__group_vectors") }} as groups on groups.group_id = cells.group_id
-  join {{ ref("int_kgather__item_factors") }} as factors on factors.item_id = cells.item_id
+  join {{ kgather.ref_to("int_kgather__group_vectors") }} as groups on groups.group_id = cells.group_id
+  join {{ kgather.ref_to("int_kgather__item_factors") }} as factors on factors.item_id = cells.item_id
   join (
     select group_id, count(*) as group_size
-    from {{ ref("int_kgather__groups") }}
+    from {{ kgather.ref_to("int_kgather__groups") }}
     group by group_id
   ) as sizes on sizes.group_id = cells.group_id
 {%- endmacro %}

@@ -4,7 +4,7 @@ groups and items is then grouped and sorted a slice at a time, in memory, and is
 nothing is built.
 -#}
 {% macro group_slices() %}
-  {% set groups, ratings = ref("int_kgather__groups"), ref("stg_kgather__ratings") %}
+  {% set groups, ratings = kgather.ref_to("int_kgather__groups"), kgather.ref_to("stg_kgather__ratings") %}
   {% if not execute or load_relation(groups) is none or load_relation(ratings) is none %}
     {{ return(["true"]) }}
   {% endif %}

@@ -11,7 +11,7 @@ create or replace macro kg_homogenize(p_ratings, p_groups, p_single_rater := 'ke
     case p_single_rater
       when 'keep' then true
       when 'drop' then raters > 1
-      else error('p_single_rater is ''keep'' or ''drop'', not ''' || coalesce(p_single_rater, 'null') || '''')
+      else error('kg_homogenize: p_single_rater is ''keep'' or ''drop'', not ''' || coalesce(p_single_rater, 'null') || '''')
     end
   order by group_id, item_id;
 -- {% endmacro %}

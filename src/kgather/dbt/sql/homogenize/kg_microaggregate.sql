@@ -12,7 +12,7 @@ create or replace macro kg_microaggregate(p_cells, p_ratings, p_groups, p_fill) 
     select
       case
         when isfinite(cast(p_fill as double)) then cast(p_fill as double)
-        else error('p_fill is a number')
+        else error('kg_microaggregate: p_fill is a number')
       end as fill
   ),
   kg_sizes as (

@@ -12,11 +12,11 @@ create or replace macro kg_popular(p_ratings, p_groups, p_items, p_popular, p_no
     select
       case
         when isfinite(cast(p_noise as double)) and p_noise >= 0 then cast(p_noise as double)
-        else error('p_noise is a number of at least 0')
+        else error('kg_popular: p_noise is a number of at least 0')
       end as noise,
       case
         when p_popular between 1 and 999999 then cast(p_popular as bigint)
-        else error('p_popular is a whole number from 1 to 999999')
+        else error('kg_popular: p_popular is a whole number from 1 to 999999')
       end as popular
   ),
   kg_raters as (

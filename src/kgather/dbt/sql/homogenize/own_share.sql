@@ -9,5 +9,5 @@ ten more. As the kernel has it (udfs/preferences/item_side.py).
 
 {#- The ratings that cells are padded around. -#}
 {% macro padding_ratings() %}
-  {{ return(ref("stg_kgather__ratings" if kgather.homogenize() == "pure" else "int_kgather__padding_ratings")) }}
+  {{ return(kgather.ref_to("stg_kgather__ratings" if kgather.homogenize() == "pure" else "int_kgather__padding_ratings")) }}
 {% endmacro %}

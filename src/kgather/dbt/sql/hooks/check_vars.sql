@@ -4,19 +4,32 @@ from the schema that the command line has, too (settings.sql); a Python model as
 -#}
 {% macro check_vars() %}
   {% set problems = kgather.unknown_vars() %}
+  {% if not problems %}{% do problems.extend(kgather.wrong_releases()) %}{% endif %}
   {% if not problems %}
     {% do problems.extend(kgather.wrong_settings()) %}
   {% endif %}
   {% if not problems %}
     {% do problems.extend(kgather.contradicting_settings()) %}
   {% endif %}
+  {% do kgather.refuse_settings(problems) %}
+  {% do kgather.warn_of_old_names() %}
+{% endmacro %}
+
+{#- Refuses releases that make no sense; what each says is checked where its models are built. -#}
+{% macro check_releases() %}
+  {% set problems = kgather.unknown_vars() %}
+  {% if not problems %}{% do problems.extend(kgather.wrong_releases()) %}{% endif %}
+  {% do kgather.refuse_settings(problems) %}
+{% endmacro %}
+
+{% macro refuse_settings(problems) %}
+  {% set release = kgather.release_name() %}
   {% if problems %}
     {% do exceptions.raise_compiler_error(
-      "kgather cannot start:\n  - " ~ problems | join("\n  - ")
+      "kgather cannot start" ~ (" the release " ~ release if release else "") ~ ":\n  - " ~ problems | join("\n  - ")
       ~ "\nSet it in dbt_project.yml, under vars: kgather:, or with --vars '{kgather_k: 10}'."
     ) %}
   {% endif %}
-  {% do kgather.warn_of_old_names() %}
 {% endmacro %}
 
 {#- Vars that look like kgather's and are not, and a mapping that would replace what the project says. -#}
@@ -35,6 +48,9 @@ from the schema that the command line has, too (settings.sql); a Python model as
   {% for name in given if name.lower().startswith('kgather_') and name not in vars %}
     {% do problems.append("there is no var " ~ name ~ ". There are: kgather_" ~ known | join(', kgather_') ~ ".") %}
   {% endfor %}
+  {% if var('kgather_releases', none) is not none %}
+    {% do problems.append("releases goes under vars: kgather: in dbt_project.yml, as dbt reads it before there are models.") %}
+  {% endif %}
   {% set nested = var('kgather', none) %}
   {% if nested is not none and nested is not mapping %}
     {% do problems.append("vars: kgather: is a mapping of settings, as {k: 10}, not " ~ tojson(nested) ~ ".") %}

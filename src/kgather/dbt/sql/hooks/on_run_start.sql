@@ -3,13 +3,19 @@
   {#- kgather's own command line has checked the settings and created the macros before it starts dbt. -#}
   {% if execute and not var('kgather_prepared', false) %}
     {#- A project that only anonymizes or tests tables builds no release, and has nothing to say of ratings. -#}
-    {% set built = [] %}
-    {% for one in selected_resources | default(['model.kgather.']) if one.startswith('model.kgather.') %}
-      {% do built.append(one) %}
-    {% endfor %}
-    {% if flags.WHICH in ('run', 'build') and built %}{{ kgather.check_vars() }}{% endif %}
+    {% if kgather.builds_models_of('kgather') %}
+      {% if kgather.releases() %}{{ kgather.check_releases() }}{% else %}{{ kgather.check_vars() }}{% endif %}
+    {% endif %}
     {{ kgather.create_sql_macros() }}
   {% endif %}
+{% endmacro %}
+
+{#- Whether this run builds models of a package. -#}
+{% macro builds_models_of(package) %}
+  {% set built = [] %}
+  {% set first = 'model.' ~ package ~ '.' %}
+  {% for one in selected_resources | default([first]) if one.startswith(first) %}{% do built.append(one) %}{% endfor %}
+  {{ return(flags.WHICH in ('run', 'build') and built | length > 0) }}
 {% endmacro %}
 
 {#-

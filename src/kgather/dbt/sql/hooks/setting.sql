@@ -12,20 +12,30 @@ vars `k`, `seed` and the like are never read.
   {{ return(kgather.setting_defaults()[name]) }}
 {% endmacro %}
 
-{#- The settings under `vars: kgather:`. A checkout, which is a project of its own, has some for its sample. -#}
+{#-
+The settings under `vars: kgather:`, with what the entry of this release says instead. A checkout, which is a project of
+its own, has some for its sample.
+-#}
 {% macro nested_settings() %}
-  {{ return(var('kgather', none) or (var('checkout_settings', none) if project_name == 'kgather' else none)) }}
+  {% set said = var('kgather', none) or (var('checkout_settings', none) if project_name == 'kgather' else none) %}
+  {% set release = kgather.release_name() %}
+  {% if release is none %}{{ return(said) }}{% endif %}
+  {% set entry = kgather.releases()[release] %}
+  {{ return(dict(dict(said, **(entry if entry is mapping else {})), releases=none)) }}
 {% endmacro %}
 
 {#-
 Whether the project wants a release of ratings: it says something under `vars: kgather:`, or which ratings, or k. A
-project that only tests or anonymizes tables says nothing, and then this package has no models. The configuration of
-the Python models says the same (tools/generate.py).
+project that only tests or anonymizes tables says nothing, and then this package has no models. Nor has it where there
+are several releases, which have packages of their own. The configuration of the Python models says the same
+(tools/generate.py).
 -#}
 {% macro publishes() %}
   {{ return(
-    project_name == 'kgather' or (kgather.nested_settings() or []) | length > 0
-    or var('kgather_ratings', none) is not none or var('kgather_k', none) is not none
+    not (kgather.releases() and kgather.release_name() is none) and (
+      project_name == 'kgather' or (kgather.nested_settings() or []) | length > 0
+      or var('kgather_ratings', none) is not none or var('kgather_k', none) is not none
+    )
   ) }}
 {% endmacro %}
 

@@ -66,7 +66,16 @@
     'time_column': none,
     'item_id_type': 'bigint',
     'method_facts': none,
+    'release_id': none,
+    'released_on': none,
+    'releases': {},
+    'within': none,
   }) }}
+{% endmacro %}
+
+{#- The version of this package, which packages of releases were written by. -#}
+{% macro package_version() %}
+  {{ return('0.1.0') }}
 {% endmacro %}
 
 {#- Names that are no other project's: they are read without the prefix, too, with a warning. -#}
@@ -406,6 +415,22 @@
   {% if value is not none and not (value is mapping or value is none) %}
     {% do problems.append('method_facts is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
+  {% set value = kgather.setting('release_id') %}
+  {% if value is not none and not ((value is string and value | length >= 1) or value is none) %}
+    {% do problems.append('release_id is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('released_on') %}
+  {% if value is not none and not ((value is string and modules.re.fullmatch('^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', value)) or value is none) %}
+    {% do problems.append("released_on is a day as 'YYYY-MM-DD', in quotes, not " ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('releases') %}
+  {% if value is not none and not value is mapping %}
+    {% do problems.append('releases is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('within') %}
+  {% if value is not none and not ((value is string and value | length >= 1) or value is none) %}
+    {% do problems.append('within is a text, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
   {{ return(problems) }}
 {% endmacro %}
 
@@ -447,6 +472,7 @@
   {% set history = kgather.setting('history') %}
   {% set reserve = kgather.setting('reserve') %}
   {% set ratings = kgather.setting('ratings') %}
+  {% set within = kgather.setting('within') %}
   {% set form = kgather.homogenize() %}
   {% set generalization = kgather.generalize() %}
   {% set cells_kind = kgather.cells_kind() %}
@@ -550,6 +576,12 @@
   {% endif %}
   {% if (history or reserve) and (sensitive_l is not none or generalization != 'none' or personal_columns) %}
     {% do problems.append('history and reserve do not go with sensitive_l, generalize or personal_columns: groups may fail them as they change.') %}
+  {% endif %}
+  {% if within is defined and within is not none and (of_method.levels or not of_method.anonymous or 'unchanged' in of_method.tells or of_method.gathers_on == 'artifacts' or 'left_out' in of_method.tells) %}
+    {% do problems.append('within goes with method bkg, bounded_t_means or mdav: it puts whole groups together by their mean vectors.') %}
+  {% endif %}
+  {% if within is defined and within is not none and (history or reserve or sensitive_l is not none or metric == 'filled' or solver == 'none') %}
+    {% do problems.append('within does not go with history, reserve, sensitive_l, metric filled or solver none.') %}
   {% endif %}
   {% if diversity_l > 1 and solver == 'none' %}
     {% do problems.append('diversity_l needs a solver: added cells hold predictions.') %}

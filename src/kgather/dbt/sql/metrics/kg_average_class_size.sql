@@ -9,7 +9,7 @@ create or replace macro kg_average_class_size(p_members, p_k) as table
     select
       case
         when p_k >= 1 then cast(p_k as double)
-        else error('p_k is a number of at least 1, not ' || coalesce(cast(p_k as varchar), 'null'))
+        else error('kg_average_class_size: p_k is a number of at least 1, not ' || coalesce(cast(p_k as varchar), 'null'))
       end as k
   ),
   kg_classes as (

@@ -11,7 +11,7 @@ create or replace macro kg_generalized_information_loss(p_cells, p_members, p_ar
     select
       case
         when p_width > 0 and isfinite(cast(p_width as double)) then cast(p_width as double)
-        else error('p_width is a number above 0, not ' || coalesce(cast(p_width as varchar), 'null'))
+        else error('kg_generalized_information_loss: p_width is a number above 0, not ' || coalesce(cast(p_width as varchar), 'null'))
       end as width
   ),
   kg_sizes as (

@@ -2,13 +2,13 @@
 {% macro form__interval() -%}
   select user_id, item_id, rating
   from kg_clip_to_intervals(
-    {{ kgather.named(ref("int_kgather__interval_ratings")) }}, {{ kgather.named(ref("int_kgather__groups")) }},
-    {{ kgather.named(ref("int_kgather__intervals")) }}
+    {{ kgather.named(kgather.ref_to("int_kgather__interval_ratings")) }}, {{ kgather.named(kgather.ref_to("int_kgather__groups")) }},
+    {{ kgather.named(kgather.ref_to("int_kgather__intervals")) }}
   )
   {% if kgather.setting("sensitive_items") -%}
   union all
   select user_id, item_id, rating
-  from {{ ref("stg_kgather__ratings") }}
+  from {{ kgather.ref_to("stg_kgather__ratings") }}
   where not {{ kgather.is_not_sensitive("item_id") }}
   {%- endif %}
 {%- endmacro %}
@@ -33,8 +33,8 @@
       select count(*)
       from (
         select members.group_id
-        from {{ ref("kgather__user_ratings") }} as ratings
-        join {{ ref("kgather__members") }} as members using (pseudonym)
+        from {{ kgather.ref_to("kgather__user_ratings") }} as ratings
+        join {{ kgather.ref_to("kgather__members") }} as members using (pseudonym)
         join class_sizes on class_sizes.group_id = members.group_id
         {% if kgather.setting("sensitive_items") -%}
         where {{ kgather.is_not_sensitive("ratings.item_id") }}

@@ -7,7 +7,7 @@ share, 0 to 1, rounded to 9 digits.
 */
 create or replace macro kg_alpha(p_relation, p_quasi_identifiers, p_sensitive) as table
   select sensitive_column, class_size, alpha, count(*) as classes
-  from kg_class_alpha(p_relation, p_quasi_identifiers, p_sensitive)
+  from kg_class_alpha(p_relation, p_quasi_identifiers, p_sensitive, p_for := 'kg_alpha')
   group by all
   order by all;
 -- {% endmacro %}

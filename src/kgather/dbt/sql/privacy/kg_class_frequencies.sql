@@ -5,9 +5,11 @@ and sensitive column, (class, sensitive_column, frequencies). class is its place
 frequencies are in no particular order; their sum is the size of the class. p_relation: name of a relation,
 p_quasi_identifiers and p_sensitive: lists of column names. Null is a value like any other in all of them.
 */
-create or replace macro kg_class_frequencies(p_relation, p_quasi_identifiers, p_sensitive) as table
+create or replace macro kg_class_frequencies(
+  p_relation, p_quasi_identifiers, p_sensitive, p_for := 'kg_class_frequencies'
+) as table
   from query(
-    kg_classed(p_relation, p_quasi_identifiers, p_sensitive)
+    kg_classed(p_relation, p_quasi_identifiers, p_sensitive, p_for := p_for)
     || array_to_string(
       list_transform(
         p_sensitive,

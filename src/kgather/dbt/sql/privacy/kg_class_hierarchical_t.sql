@@ -4,7 +4,9 @@ How far each equivalence class is from the whole relation in one sensitive colum
 class_size, t), one row for each class. class is its place in the order of all classes. The arguments and t are those of
 kg_hierarchical_t_closeness.
 */
-create or replace macro kg_class_hierarchical_t(p_relation, p_quasi_identifiers, p_sensitive, p_hierarchy) as table
+create or replace macro kg_class_hierarchical_t(
+  p_relation, p_quasi_identifiers, p_sensitive, p_hierarchy, p_for := 'kg_class_hierarchical_t'
+) as table
   with kg_h_counts as materialized (
     from query(format(
       'select dense_rank() over (order by {0}) as kg_class, kg_value, kg_n from (
@@ -14,11 +16,11 @@ create or replace macro kg_class_hierarchical_t(p_relation, p_quasi_identifiers,
       ),
       array_to_string(
         list_transform(
-          kg_as_seen(p_quasi_identifiers), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place
+          kg_as_seen(p_quasi_identifiers, p_for := p_for), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place
         ),
         ', '
       ),
-      kg_quoted([p_sensitive])[1],
+      kg_quoted([p_sensitive], p_for := p_for)[1],
       '''' || replace(p_relation, '''', '''''') || ''''
     ))
   ),
@@ -51,7 +53,7 @@ create or replace macro kg_class_hierarchical_t(p_relation, p_quasi_identifiers,
       counts.kg_n / sum(counts.kg_n) over (partition by counts.kg_class) as kg_share,
       counts.kg_n / sum(counts.kg_n) over () as kg_of_all,
       case
-        when paths.kg_path is null then error('some values of ' || p_sensitive || ' are not in the hierarchy: add them.')
+        when paths.kg_path is null then error(p_for || ': some values of ' || p_sensitive || ' are not in the hierarchy: add them.')
         else paths.kg_path
       end as kg_path
     from kg_h_counts as counts

@@ -5,7 +5,7 @@ class and sensitive column. class is its place in the order of all classes. The 
 kg_l_diversity.
 */
 create or replace macro kg_class_l(
-  p_relation, p_quasi_identifiers, p_sensitive, p_kind := 'distinct', p_c := null
+  p_relation, p_quasi_identifiers, p_sensitive, p_kind := 'distinct', p_c := null, p_for := 'kg_class_l'
 ) as table
   with kg_classes as materialized (
     select
@@ -15,12 +15,12 @@ create or replace macro kg_class_l(
       cast(list_sum(frequencies) as bigint) as class_size,
       case
         when p_kind is null or p_kind not in ('distinct', 'entropy', 'recursive')
-          then error('kg_l_diversity: p_kind is distinct, entropy or recursive')
-        when (p_kind = 'recursive') <> (p_c is not null) then error('kg_l_diversity: p_c goes with p_kind recursive, which needs it')
-        when p_c is not null and not (p_c > 0 and isfinite(cast(p_c as double))) then error('kg_l_diversity: p_c is a number above 0')
+          then error(p_for || ': p_kind is distinct, entropy or recursive')
+        when (p_kind = 'recursive') <> (p_c is not null) then error(p_for || ': p_c goes with p_kind recursive, which needs it')
+        when p_c is not null and not (p_c > 0 and isfinite(cast(p_c as double))) then error(p_for || ': p_c is a number above 0')
         else p_kind
       end as kg_kind
-    from kg_class_frequencies(p_relation, p_quasi_identifiers, p_sensitive)
+    from kg_class_frequencies(p_relation, p_quasi_identifiers, p_sensitive, p_for := p_for)
   ),
   -- Values that occur equally often are taken together: there are far fewer such runs than values.
   kg_runs as (

@@ -8,7 +8,7 @@ create or replace macro kg_class_sizes(p_relation, p_quasi_identifiers) as table
   from query(format(
     'select count(*) as class_size from query_table({0}) group by {1}',
     '''' || replace(p_relation, '''', '''''') || '''',
-    array_to_string(kg_as_seen(p_quasi_identifiers), ', ')
+    array_to_string(kg_as_seen(p_quasi_identifiers, p_for := 'kg_class_sizes'), ', ')
   ))
   group by class_size
   order by class_size;

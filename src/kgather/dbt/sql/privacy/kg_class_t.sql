@@ -4,10 +4,12 @@ How far the distribution of sensitive columns in each equivalence class is from 
 sensitive_column, class_size, t), one row for each class and sensitive column. class is its place in the order of all
 classes. The arguments and t are those of kg_t_closeness.
 */
-create or replace macro kg_class_t(p_relation, p_quasi_identifiers, p_sensitive, p_ordered := null) as table
+create or replace macro kg_class_t(
+  p_relation, p_quasi_identifiers, p_sensitive, p_ordered := null, p_for := 'kg_class_t'
+) as table
   select class, sensitive_column, class_size, round(t, 9) as t
   from query(
-    kg_classed(p_relation, p_quasi_identifiers, p_sensitive)
+    kg_classed(p_relation, p_quasi_identifiers, p_sensitive, p_for := p_for)
     || ',
     kg_sizes as materialized (
       select kg_class, cast(sum(kg_n) as bigint) as kg_size

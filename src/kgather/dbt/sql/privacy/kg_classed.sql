@@ -6,7 +6,7 @@ classes, kg_value_1, kg_value_2 and so on, the sensitive values, and kg_n, how m
 name of a relation, p_quasi_identifiers and p_sensitive: lists of column names, null a value like any other. Sorting and
 joining numbers takes a fraction of what the columns themselves take.
 */
-create or replace macro kg_classed(p_relation, p_quasi_identifiers, p_sensitive) as
+create or replace macro kg_classed(p_relation, p_quasi_identifiers, p_sensitive, p_for := 'kg_classed') as
   format(
     'with kg_seen as materialized (
       select {1}, {2}, count(*) as kg_n
@@ -26,12 +26,12 @@ create or replace macro kg_classed(p_relation, p_quasi_identifiers, p_sensitive)
     -- Names of its own, so that no column is taken for another.
     array_to_string(
       list_transform(
-        kg_as_seen(p_quasi_identifiers), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place
+        kg_as_seen(p_quasi_identifiers, p_for := p_for), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place
       ),
       ', '
     ),
     array_to_string(
-      list_transform(kg_quoted(p_sensitive), lambda kg_column, kg_place: kg_column || ' as kg_value_' || kg_place), ', '
+      list_transform(kg_quoted(p_sensitive, p_for := p_for), lambda kg_column, kg_place: kg_column || ' as kg_value_' || kg_place), ', '
     ),
     array_to_string(
       list_transform(p_quasi_identifiers, lambda kg_column, kg_place: 'kg_column_' || kg_place), ', '

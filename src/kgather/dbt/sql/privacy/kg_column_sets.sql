@@ -3,10 +3,10 @@
 The sets of columns that kg_risk_conditions looks at, as lists of places in p_columns. With p_null true those of exactly
 p_m columns, or of all where there are fewer; with p_null false those of 1 to p_m columns.
 */
-create or replace macro kg_column_sets(p_columns, p_m, p_null) as
+create or replace macro kg_column_sets(p_columns, p_m, p_null, p_for := 'kg_column_sets') as
   case
-    when coalesce(p_m, 0) < 1 or p_m <> floor(p_m) then error('kg_risk_conditions: p_m is a whole number of at least 1')
-    when p_null is null then error('kg_risk_conditions: p_null is true or false')
+    when coalesce(p_m, 0) < 1 or p_m <> floor(p_m) then error(p_for || ': p_m is a whole number of at least 1')
+    when p_null is null then error(p_for || ': p_null is true or false')
     -- How many sets of columns there are.
     when list_sum(list_transform(
       range(
@@ -16,7 +16,7 @@ create or replace macro kg_column_sets(p_columns, p_m, p_null) as
       lambda kg_size:
         exp(lgamma(len(p_columns) + 1) - lgamma(kg_size + 1) - lgamma(len(p_columns) - kg_size + 1))
     )) > 5000.5
-      then error('kg_risk_conditions: there are more than 5,000 sets of p_m columns: choose a smaller p_m or fewer columns')
+      then error(p_for || ': there are more than 5,000 sets of p_m columns: choose a smaller p_m or fewer columns')
     else list_filter(
       list_reduce(
         list_transform(range(1, len(p_columns) + 1), lambda kg_place: [[kg_place]]),

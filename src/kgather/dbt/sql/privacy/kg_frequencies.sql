@@ -5,5 +5,5 @@ How often the values of sensitive columns occur in each equivalence class, witho
 */
 create or replace macro kg_frequencies(p_relation, p_quasi_identifiers, p_sensitive) as table
   select sensitive_column, frequencies
-  from kg_class_frequencies(p_relation, p_quasi_identifiers, p_sensitive);
+  from kg_class_frequencies(p_relation, p_quasi_identifiers, p_sensitive, p_for := 'kg_frequencies');
 -- {% endmacro %}

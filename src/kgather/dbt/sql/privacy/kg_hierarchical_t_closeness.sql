@@ -7,7 +7,7 @@ is one more above them. Null lies right below the highest label. Gives (class_si
 */
 create or replace macro kg_hierarchical_t_closeness(p_relation, p_quasi_identifiers, p_sensitive, p_hierarchy) as table
   select class_size, t, count(*) as classes
-  from kg_class_hierarchical_t(p_relation, p_quasi_identifiers, p_sensitive, p_hierarchy)
+  from kg_class_hierarchical_t(p_relation, p_quasi_identifiers, p_sensitive, p_hierarchy, p_for := 'kg_hierarchical_t_closeness')
   group by all
   order by all;
 -- {% endmacro %}

@@ -10,7 +10,7 @@ create or replace macro kg_l_diversity(
   p_relation, p_quasi_identifiers, p_sensitive, p_kind := 'distinct', p_c := null
 ) as table
   select sensitive_column, class_size, l, count(*) as classes
-  from kg_class_l(p_relation, p_quasi_identifiers, p_sensitive, p_kind := p_kind, p_c := p_c)
+  from kg_class_l(p_relation, p_quasi_identifiers, p_sensitive, p_kind := p_kind, p_c := p_c, p_for := 'kg_l_diversity')
   group by all
   order by all;
 -- {% endmacro %}

@@ -3,7 +3,7 @@
 What kg_risk_conditions gives, and beside it in every row rows_at_risk: how many rows all these conditions match, at
 most all there are. Rows that several of them match count for each. The arguments are those of kg_risk_conditions.
 */
-create or replace macro kg_risk(p_relation, p_columns, p_k, p_m, p_null := true) as table
+create or replace macro kg_risk(p_relation, p_columns, p_k, p_m, p_null := true, p_for := 'kg_risk') as table
   from query(format(
     'with kg_combinations as materialized (
       select {1}, count(*) as kg_n
@@ -32,16 +32,16 @@ create or replace macro kg_risk(p_relation, p_columns, p_k, p_m, p_null := true)
     '''' || replace(p_relation, '''', '''''') || '''',
     -- Names of its own, so that no column is taken for another.
     array_to_string(
-      list_transform(kg_as_seen(p_columns), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place), ', '
+      list_transform(kg_as_seen(p_columns, p_for := p_for), lambda kg_column, kg_place: kg_column || ' as kg_column_' || kg_place), ', '
     ),
-    array_to_string(kg_as_seen(p_columns), ', '),
+    array_to_string(kg_as_seen(p_columns, p_for := p_for), ', '),
     case
-      when coalesce(p_k, 0) < 1 or p_k <> floor(p_k) then error('kg_risk_conditions: p_k is a whole number of at least 1')
+      when coalesce(p_k, 0) < 1 or p_k <> floor(p_k) then error(p_for || ': p_k is a whole number of at least 1')
       else cast(p_k as bigint)
     end,
     array_to_string(
       list_transform(
-        kg_column_sets(p_columns, p_m, p_null),
+        kg_column_sets(p_columns, p_m, p_null, p_for := p_for),
         lambda kg_set: format(
           'select [{0}] as column_names, matched_rows, count(*) as conditions
           from (

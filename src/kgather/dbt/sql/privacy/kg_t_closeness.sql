@@ -10,7 +10,7 @@ that distance, 0 to 1, rounded to 9 digits.
 */
 create or replace macro kg_t_closeness(p_relation, p_quasi_identifiers, p_sensitive, p_ordered := null) as table
   select sensitive_column, class_size, t, count(*) as classes
-  from kg_class_t(p_relation, p_quasi_identifiers, p_sensitive, p_ordered := p_ordered)
+  from kg_class_t(p_relation, p_quasi_identifiers, p_sensitive, p_ordered := p_ordered, p_for := 'kg_t_closeness')
   group by all
   order by all;
 -- {% endmacro %}

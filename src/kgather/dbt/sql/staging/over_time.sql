@@ -6,7 +6,7 @@ none, or where releases do not follow each other. It is named and not referred t
 -#}
 {% macro last_of(name) %}
   {% if not execute or not kgather.setting("history") %}{{ return(none) }}{% endif %}
-  {{ return(load_relation(this.incorporate(path={"identifier": name}))) }}
+  {{ return(load_relation(this.incorporate(path={"identifier": kgather.name_in_release(name)}))) }}
 {% endmacro %}
 
 {#- Members of a group when it is formed: k, and what the releases to come may take away. -#}
@@ -66,12 +66,12 @@ none, or where releases do not follow each other. It is named and not referred t
 {% macro absent_people() -%}
   (
     select user_id, state
-    from {{ ref("int_kgather__presence") }}
+    from {{ kgather.ref_to("int_kgather__presence") }}
     where state not in ('present', 'new')
   )
 {%- endmacro %}
 
 {#- What is published is made after the map is kept: a run that is stopped in between has promised too much, not too little. -#}
 {% macro after_history() -%}
-  {% if kgather.setting("history") %}-- depends_on: {{ ref("kgather_history") }}{% endif %}
+  {% if kgather.setting("history") %}-- depends_on: {{ kgather.ref_to("kgather_history") }}{% endif %}
 {%- endmacro %}

@@ -1,7 +1,7 @@
 {#- The usable ratings in the order of user and item, as a subquery: sorted, or as they are read where that is sorted. -#}
 {% macro usable_ratings() -%}
-  {%- set sorted = ref("base_kgather__sorted_ratings") -%}
-  {%- set read = ref("base_kgather__read_ratings") -%}
+  {%- set sorted = kgather.ref_to("base_kgather__sorted_ratings") -%}
+  {%- set read = kgather.ref_to("base_kgather__read_ratings") -%}
   {%- if kgather.has_rows(sorted) -%}
     {{ sorted }}
   {%- else -%}
