@@ -14,7 +14,7 @@ from kgather._errors import InputError
 from kgather._methods import Groups, Users
 from kgather._settings.project import read
 from kgather._steps import compiling
-from kgather._steps.gathering import gather, gather_beside
+from kgather._steps.gathering import gather_beside
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import model
@@ -95,8 +95,6 @@ def gather_users(
         on_artifacts=on_artifacts,
     )
     lineages = _lineages(stayed, len(codes))
-    if asked.gathered == asked.k and (lineages < 0).all():
-        return _named(codes, gather(users, asked.of_method, asked.options), lineages, keep=False)
     found = gather_beside(users, asked.of_method, asked.options, lineages, asked.gathered)
     return _named(codes, found, lineages, keep=asked.keep_group_ids)
 
