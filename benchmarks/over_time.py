@@ -208,8 +208,8 @@ def measure(name: str, seeds: Sequence[int], shadows: int, result: Result) -> No
     ))  # fmt: skip
     ours, anew = np.mean(losses, axis=0)
     result.add(Claim(
-        f"{of}: MAE of the fifth release", f"{ours:.4f}", f"{anew:.4f} (made anew)", ours / anew,
-        f"at most {GOAL_LOSS:g} more", ours - anew <= GOAL_LOSS,
+        f"{of}: MAE of the fifth release", f"{ours:.4f}", f"{anew:.4f} (made anew)", float(ours / anew),
+        f"at most {GOAL_LOSS:g} more", bool(ours - anew <= GOAL_LOSS),
         "; ".join(f"{one:.4f} against {two:.4f}" for one, two in losses),
     ))  # fmt: skip
     present = [sum(len(groups_of(chain.releases[-1])) for chain in chains),
@@ -226,12 +226,12 @@ def measure(name: str, seeds: Sequence[int], shadows: int, result: Result) -> No
     noise = 2 * np.sqrt(2 * single * (1 - single) / n)
     result.add(Claim(
         f"{of}: both right groups found, 8 ratings known", rate(right, n), f"{rate(single, n)} (one release made anew)",
-        right / single, "not more, by two standard errors", right <= single + noise,
+        right / single, "not more, by two standard errors", bool(right <= single + noise),
     ))  # fmt: skip
     told = float(np.mean([found["changes"]["newcomer_auc"] for found in twos]))
     result.add(Claim(
         f"{of}: which items a newcomer rated, no companion known (AUC)", f"{told:.3f}", ".5 (chance)", told / 0.5,
-        f"at most {GOAL_ITEMS:.2f}", told <= GOAL_ITEMS,
+        f"at most {GOAL_ITEMS:.2f}", bool(told <= GOAL_ITEMS),
     ))  # fmt: skip
     membership(of, chains[0], shadows, result)
     proven(name, ratings, seeds[0], shadows, result)
@@ -247,7 +247,7 @@ def membership(of: str, chain: Chain, shadows: int, result: Result) -> None:
             f"{of}: that a person came, {words} companions known (AUC)", f"{told[f'came{name}']:.3f}",
             f"{single:.3f} (the second release alone)", told[f"came{name}"] / single,
             "not more than .03 above" if name == "" else "told, not promised",
-            name != "" or told["came"] <= single + 0.03,
+            bool(name != "" or told["came"] <= single + 0.03),
             "" if name == "" else f"with accounts that copy the person: {told[f'controlled{name}']:.3f}",
         ))  # fmt: skip
     for name, words in COMPANIONS.items():
@@ -272,12 +272,12 @@ def proven(name: str, ratings: Ratings, seed: int, shadows: int, result: Result)
     spent = chain.audits[-1]["item_privacy"]["all_releases"]["epsilon_of_charges"]
     result.add(Claim(
         f"{name}, item_epsilon 4.1: epsilon of five releases", f"{spent:.2f}", "20.5 (added)", spent / 20.5,
-        "at most 10.1", spent <= 10.1,
+        "at most 10.1", bool(spent <= 10.1),
     ))  # fmt: skip
     result.add(Claim(
         f"{name}, item_epsilon 4.1: which items a newcomer rated, all other ratings known (AUC)",
         f"{told['items_known']:.3f}", ".5 (chance)", told["items_known"] / 0.5, f"at most {GOAL_ITEMS:.2f}",
-        told["items_known"] <= GOAL_ITEMS, f"no companion known: {told['items']:.3f}",
+        bool(told["items_known"] <= GOAL_ITEMS), f"no companion known: {told['items']:.3f}",
     ))  # fmt: skip
 
 
@@ -326,7 +326,7 @@ def cost(count: int, result: Result) -> None:
             found = float(np.median(times[kind]))
             result.add(Claim(
                 f"{count:,} ratings, {words}", f"{found:.1f} s", f"{base:.1f} s (anew)", found / base,
-                f"at most {most:g}", found <= most * base,
+                f"at most {most:g}", bool(found <= most * base),
                 f"{seconds(times[kind])} against {seconds(times['anew'])}",
             ))  # fmt: skip
 
