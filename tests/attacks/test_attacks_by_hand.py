@@ -224,7 +224,7 @@ def test_intersection() -> None:
     ids = pa.array(["a", "b", "c", "d"])
     both = Second.of(first, second, ids, ids)
     result = intersection(first, both, Knowledge(1), targets=4)
-    assert result.details == {"people": 4, "in_common": pytest.approx((1 + 1 + 2 + 2) / 4)}
+    assert result.details == {"people": 4, "in_common": pytest.approx((1 + 1 + 2 + 2) / 4), "least_in_common": 1}
     assert result.matched.value == 0.5
     # Users 0, 2, 3 are found in both; 1 has another opinion in the second, where the first one misleads.
     assert result.group.value == pytest.approx(3 / 4)

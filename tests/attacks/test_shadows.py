@@ -200,8 +200,9 @@ def test_slow_attacks_run_when_they_are_named(unprotected: Evidence) -> None:
     assert not set(WHEN_NAMED) & {result.attack for result in usual.results}
     assert set(WHEN_NAMED) < set(ATTACKS)
     rare = published(ratings(rarest=0.02), **UNPROTECTED)
-    report = run(rare, known=(2,), attacks=list(WHEN_NAMED), shadows=12, original_too=False)
-    assert [result.attack for result in report.results] == list(WHEN_NAMED)
+    alone = [name for name in WHEN_NAMED if name != "pairs"]  # which needs a second release
+    report = run(rare, known=(2,), attacks=alone, shadows=12, original_too=False)
+    assert [result.attack for result in report.results] == alone
     assert report.settings["shadows"] == 12
     assert [(best.kind, best.measure) for best in report.best()] == [
         ("membership, by shadow releases", "advantage"),

@@ -12,7 +12,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from kgather._cli.app import app
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._publishing import publish as publishing
@@ -234,6 +236,46 @@ def test_the_same_input_with_another_seed_has_the_same_groups_and_ids_where_aske
     assert _partition(again) == _partition(chain.maps[3])
     _next(tmp_path, "more", rows, Following(work), seed=100, keep_group_ids=True)
     assert _map(work / "work.duckdb") == again
+
+
+def _attack(chain: Chain, first: int, second: Path, second_map: Path, *more: str) -> tuple[int, str, str]:
+    """`kgather attack` of two releases, the first one of the chain: exit code, what is printed, what is said."""
+    done = CliRunner().invoke(
+        app,
+        ["attack", str(chain.published[first].folder), "--original", str(_kept(chain, first)), "--second", str(second),
+         "--second-original", str(second_map), "--known", "4", "--targets", "50", "--no-on-original", "--attacks",
+         "intersection,changes", *more],
+    )  # fmt: skip
+    return done.exit_code, done.stdout, done.stderr
+
+
+def _kept(chain: Chain, number: int) -> Path:
+    """The working database that was kept of a release of the chain."""
+    last = len(chain.published) - 1
+    return chain.work / ("work.duckdb" if number == last else f"release-{number + 1}.duckdb")
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (0, 3), (2, 3)])
+def test_two_releases_of_a_chain_pass_the_attack(chain: Chain, first: int, second: int) -> None:
+    code, said, errors = _attack(chain, first, chain.published[second].folder, _kept(chain, second), "--json")
+    found = json.loads(said)
+    assert (code, errors, found["chain"]["promised"]) == (0, "", K)
+    assert found["chain"]["measured"] == min(_intersections([chain.maps[first], chain.maps[second]]))
+    assert found["chain"]["measured"] == found["results"][0]["details"]["least_in_common"]
+
+
+def test_a_release_beside_the_chain_fails_the_attack(chain: Chain, sample: Path, tmp_path: Path) -> None:
+    """Two releases that both follow the first one group the newcomers twice; one that is made anew, everybody."""
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.copy(_kept(chain, 2), work / "work.duckdb")
+    rows = _of(_rows(sample), chain.there[3])
+    other = _next(tmp_path, "other", [row for row in rows if row["rating"] != "3"], Following(work), seed=77)
+    joint = min(_intersections([chain.maps[3], _map(work / "work.duckdb")]))
+    assert joint < K
+    code, said, errors = _attack(chain, 3, other.folder, work / "work.duckdb")
+    assert (code, f"{joint} at least" in said) == (3, True)
+    assert f"the promise over both releases is not kept: {K} people" in errors
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,14 @@ def test_assignments_are_yaml_and_beat_options() -> None:
     assert settings.metric == "prediction"
 
 
+def test_a_release_with_a_proven_item_side_can_be_made_again_by_what_it_says() -> None:
+    """It says what min_raters stands for, which may not be asked for there."""
+    said = PublishSettings(k=5, item_epsilon=4.0, items="all", scale=[1, 5]).model_dump(mode="json") | {"min_raters": 5}
+    again = PublishSettings.of_parameters(said)
+    assert (again.item_epsilon, again.min_raters) == (4.0, None)
+    assert PublishSettings.of_parameters(said | {"item_epsilon": None}).min_raters == 5
+
+
 @pytest.mark.parametrize("cells", ["top 7", "top7", "top:7", "TOP=7"])
 def test_top_items_are_written_in_one_way(cells: str) -> None:
     assert PublishSettings(k=2, cells=cells).cells == "top 7"

@@ -11,8 +11,12 @@ from kgather._attacks.attacked import Attacked
 from kgather._attacks.intersection import Second
 from kgather._attacks.profiles import means_of
 from kgather._attacks.results import AttackResult
-from kgather._attacks.roc import auc
+from kgather._attacks.roc import auc, auc_among_alike
+from kgather.udfs._shared.hashing import seed64
+from kgather.udfs.attacking._known_ratings import order_users
 from kgather.udfs.ratings.matrix import RatingMatrix
+
+_NEWCOMERS = 1000  # people whose items are looked for
 
 
 def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
@@ -22,8 +26,10 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
     the share of these with a rating in one original only, or another one there; `changed_auc`, how often such an item
     moved more than one that is the same in both (the best of moves as they are and times the raters);
     `changed_by_raters`, how often it has more raters, which people without any release guess by; `sign_auc`, how often
-    an item whose ratings rose moved further up than one whose ratings fell. Where no item, or every one, is changed, or
-    all ratings rose, there is no such number. O(ratings).
+    an item whose ratings rose moved further up than one whose ratings fell; `newcomer_auc`: which items a person rated
+    who is in the second release only, among items of about as many raters, on average over at most 1,000 such people,
+    nothing known of the others who came. Where no item, or every one, is changed, all ratings rose, or nobody came,
+    there is no such number. O(ratings).
     """
     shared = np.flatnonzero((second.items >= 0) & first.evidence.shown_items)
     theirs = second.items[shared]
@@ -41,6 +47,9 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
     rose, fell = differs & (net > 0), differs & (net < 0)
     if rose.any() and fell.any():
         details["sign_auc"] = auc(moved[rose], moved[fell])
+    newcomers = _newcomers(second, theirs, np.abs(moved), seed)
+    if len(newcomers):
+        details["newcomer_auc"] = float(newcomers.mean())
     return AttackResult(
         attack="changes",
         knowledge="two releases",
@@ -50,6 +59,19 @@ def changes(first: Attacked, second: Second, *, seed: int = 0) -> AttackResult:
         seed=seed,
         details=details,
     )
+
+
+def _newcomers(second: Second, theirs: NDArray[np.int32], gap: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """For people who are in the second release only, how well the items that they rated are told, float64[p]."""
+    other = second.attacked.evidence
+    came = order_users(np.setdiff1d(other.gathered, second.users), seed64(seed))[:_NEWCOMERS]
+    raters = other.original.raters()[theirs]
+    found = []
+    for person in came:
+        own = other.original.items[other.original.indptr[person] : other.original.indptr[person + 1]]
+        found.append(auc_among_alike(gap, np.isin(theirs, own), raters))
+    told = np.array(found)
+    return told[~np.isnan(told)]
 
 
 def _differences(

@@ -18,6 +18,7 @@ MEASURES: Mapping[str, tuple[str, str, str | None]] = {
     "rare-item-gain": ("beyond_stranger", "the attack rare_item", "rare_item"),
     "attribute-gain": ("sign_gain", "the attack attribute, which --attacks has to name", "attribute"),
     "changed-auc": ("changed_auc", "the attack changes, which takes --second", "changes"),
+    "newcomer-auc": ("newcomer_auc", "the attack changes, which takes --second", "changes"),
     "existence-auc": ("existence_auc", "the attack existence, which --attacks has to name", "existence"),
 }
 """Gates by name: what is compared, what has to be run for it, and whose results count, if not everybody's."""

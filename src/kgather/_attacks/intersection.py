@@ -54,11 +54,11 @@ def intersection(
 
     Targets are users of both releases who have enough ratings of items that the first shows. user: both groups are
     right, and so is the guess among the users they have in common. group: both are right. matched: how many users'
-    two groups have only them in common. details: `in_common`, the mean number of users that a user's two groups share;
-    `people`, users in both releases.
+    two groups have only them in common. details: `in_common`, the mean number of users that a user's two groups share,
+    and `least_in_common`, the smallest; `people`, users in both releases.
     """
     both = second.users >= 0
-    common = _in_common(first, second)
+    common = in_common(first, second)
     known = draw(first, knowledge, targets=targets, seed=seed, among=both)
     one = Posterior(first, threads=threads).guess(known)
     other_release = Posterior(second.attacked, threads=threads)
@@ -88,11 +88,15 @@ def intersection(
         seed=seed,
         left_out=known.left_out,
         known=knowledge.known,
-        details={"people": float(people), "in_common": float(common[np.flatnonzero(both)].mean())},
+        details={
+            "people": float(people),
+            "in_common": float(common[np.flatnonzero(both)].mean()),
+            "least_in_common": float(common[np.flatnonzero(both)].min()),
+        },
     )
 
 
-def _in_common(first: Attacked, second: Second) -> NDArray[np.int64]:
+def in_common(first: Attacked, second: Second) -> NDArray[np.int64]:
     """How many users of both releases share both groups of each user, int64[n_users of the first]; 0: not in both."""
     both = np.flatnonzero(second.users >= 0)
     groups = np.stack([first.evidence.groups[both], second.attacked.evidence.groups[second.users[both]]], axis=1)

@@ -101,6 +101,11 @@ AIMS: Mapping[str, tuple[Aim, ...]] = {
     "linkage": (Aim(_LINKED, "all ratings"),),
     "intersection": (Aim(_LINKED, "two releases"),),
     "changes": (Aim(_LINKED, "items that changed between two releases", "changed_auc", "changed_by_raters"),),
+    "pairs": (
+        Aim(_TOLD, "who came between two releases", "came", "single"),
+        Aim(_TOLD, "who left between two releases", "left", 0.5),
+        Aim(_TOLD, "what a newcomer rated", "items", 0.5),
+    ),
     "disclosure": (Aim(_TOLD, "exact ratings in cells", "exact", 0.0),),
     "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", 0.0),),
     "membership": (Aim(_TOLD, "membership", "advantage", "advantage_by_chance"),),
@@ -136,11 +141,15 @@ class Best:
 
 @dataclass(frozen=True)
 class AttackReport:
-    """The results on a release, and, where asked for, those of the same attacks on the ratings it was made of."""
+    """The results on a release, and, where asked for, those of the same attacks on the ratings it was made of.
+
+    chain: what it promises together with a second release, as `chain.Chain.as_dict` says; None without one.
+    """
 
     results: tuple[AttackResult, ...]
     original: tuple[AttackResult, ...]
     settings: Mapping[str, Any]
+    chain: Mapping[str, Any] | None = None
 
     def same_on_original(self, result: AttackResult) -> AttackResult | None:
         """The result of the same attack with the same knowledge on the original, if there is one."""
@@ -178,6 +187,7 @@ class AttackReport:
             "settings": dict(self.settings),
             "results": [result.as_dict() for result in self.results],
             "original": [result.as_dict() for result in self.original],
+            **({} if self.chain is None else {"chain": dict(self.chain)}),
         }
 
 

@@ -53,6 +53,21 @@ def auc(first: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     return float(below.mean() / (2 * len(others)))
 
 
+def auc_among_alike(gap: NDArray[np.float64], own: NDArray[np.bool_], raters: NDArray[np.int64]) -> float:
+    """How often one of a person's items has the larger number than another item of about as many raters (a factor of
+    two), NaN where there is no such pair. gap float64[m], own bool[m], raters int64[m].
+    """
+    strata = np.floor(np.log2(np.maximum(raters, 1))).astype(np.int64)
+    total, weight = 0.0, 0
+    for stratum in np.unique(strata[own]):
+        here = strata == stratum
+        inside, outside = gap[here & own], gap[here & ~own]
+        if len(outside):
+            total += auc(inside, outside) * len(inside)
+            weight += len(inside)
+    return total / weight if weight else math.nan
+
+
 def normal_auc(distance: float) -> float:
     """The AUC of the best test between two normal distributions that lie so many standard deviations apart."""
     return 0.5 * (1.0 + math.erf(distance / 2.0))

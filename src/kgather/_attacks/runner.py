@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kgather._attacks.attacked import Attacked, original_of
 from kgather._attacks.attribute import attribute
 from kgather._attacks.auxiliary import Knowledge, Known, Pool, draw
+from kgather._attacks.chain import Chain
 from kgather._attacks.changes import changes
 from kgather._attacks.columns import columns
 from kgather._attacks.dated import dated, dated_on_original
@@ -20,6 +21,7 @@ from kgather._attacks.homogeneity import homogeneity
 from kgather._attacks.intersection import Second, intersection
 from kgather._attacks.linkage import distance, linkage
 from kgather._attacks.membership import Others, membership
+from kgather._attacks.pairs import pairs
 from kgather._attacks.posterior import Posterior
 from kgather._attacks.rare_item import rare_item
 from kgather._attacks.results import AttackReport, AttackResult
@@ -42,7 +44,7 @@ _BY_KNOWN: dict[str, Callable[..., AttackResult]] = {
     "homogeneity": homogeneity,
 }
 _BAYES = ("posterior", "items", "folded", "own_model", "dated")
-WHEN_NAMED = ("shadows", "attribute", "existence")
+WHEN_NAMED = ("shadows", "attribute", "existence", "pairs")
 """Attacks that learn or publish again and again, which takes a while: they run when they are named, and only then."""
 
 ATTACKS = (
@@ -72,7 +74,8 @@ class Extra:
     """What some attacks need beside the evidence; those whose part is missing are not run.
 
     members: the release's rows as its files have them, pseudonyms by user code where known (row_order). second: another
-    release (intersection, differences). others: ratings of people who are not in the release (membership).
+    release (intersection, differences, changes, pairs). others: ratings of people who are not in the release
+    (membership).
     """
 
     members: Members | None = None
@@ -87,6 +90,7 @@ class Extra:
             "intersection": (self.second, "a second release"),
             "differences": (self.second, "a second release"),
             "changes": (self.second, "a second release"),
+            "pairs": (self.second, "a second release"),
             "membership": (self.others, "ratings of people who are not in the release"),
         }
         part, said = needs.get(attack, (True, None))
@@ -128,7 +132,7 @@ def run(
         *_by_items(attacked, chosen, [0, *(each.known for each in knowledge)], targets, seed, threads),
         *_whole_rows(attacked, chosen, targets, seed, threads),
         *(_with_extra(attacked, extra, knowledge, chosen, targets, seed, threads)),
-        *_again(attacked, chosen, shadows, targets, seed, threads),
+        *_again(attacked, extra, chosen, shadows, targets, seed, threads),
     ]
     original: list[AttackResult] = []
     if original_too:
@@ -147,9 +151,10 @@ def run(
         "attacks": list(chosen),
         "candidates": len(evidence.shown.sizes),
         "look_alikes": attacked.n_classes,
-        **({"shadows": shadows} if {"shadows", "attribute"} & set(chosen) else {}),
+        **({"shadows": shadows} if {"shadows", "attribute", "pairs"} & set(chosen) else {}),
     }
-    return AttackReport(tuple(results), tuple(original), settings)
+    chain = None if extra.second is None else Chain.of(attacked, extra.second).as_dict()
+    return AttackReport(tuple(results), tuple(original), settings, chain)
 
 
 def quick(
@@ -282,7 +287,13 @@ def _with_extra(
 
 
 def _again(
-    attacked: Attacked, chosen: Sequence[str], shadows: int, targets: int, seed: int, threads: int | None
+    attacked: Attacked,
+    extra: Extra,
+    chosen: Sequence[str],
+    shadows: int,
+    targets: int,
+    seed: int,
+    threads: int | None,
 ) -> Iterator[AttackResult]:
     """The attacks of `WHEN_NAMED`."""
     if "shadows" in chosen:
@@ -291,3 +302,5 @@ def _again(
         yield attribute(attacked, asked=shadows, seed=seed, threads=threads)
     if "existence" in chosen:
         yield existence(attacked, seed=seed, threads=threads)
+    if "pairs" in chosen and extra.second is not None:
+        yield pairs(attacked, extra.second, asked=shadows, seed=seed, threads=threads)

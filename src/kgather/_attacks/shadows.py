@@ -74,9 +74,16 @@ class Shadowed:
 
     def release(self, number: int, ratings: RatingMatrix, threads: int = 1) -> Made:
         """Shadow release `number` of some ratings: its seed and its noise are its own, and the same in every run."""
-        own = hashlib.sha256(f"kgather shadow {self.seed} {number}".encode()).digest()
-        settings = self.settings.model_copy(update={"seed": int.from_bytes(own[:4], "big") >> 1})
-        return make(ratings, settings, scale=self.scale, secret=own, catalogue=self.catalogue, threads=threads)
+        own = self.secret(number)
+        return make(ratings, self.seeded(own), scale=self.scale, secret=own, catalogue=self.catalogue, threads=threads)
+
+    def secret(self, number: int) -> bytes:
+        """What shadow release `number` draws its noise from, 32 bytes."""
+        return hashlib.sha256(f"kgather shadow {self.seed} {number}".encode()).digest()
+
+    def seeded(self, secret: bytes) -> PublishSettings:
+        """The settings with the seed of the shadow release of this secret."""
+        return self.settings.model_copy(update={"seed": int.from_bytes(secret[:4], "big") >> 1})
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Draws that hang on the seed and the purpose alone."""

@@ -12,6 +12,7 @@ from kgather._cli import (
     anonymize,
     assign,
     attack,
+    erase,
     explain,
     guard,
     init,
@@ -111,6 +112,7 @@ def _options(
 
 app.command("publish", epilog=app.info.epilog)(publish.command)
 app.command("assign", epilog=app.info.epilog)(assign.command)
+app.command("erase", epilog=app.info.epilog)(erase.command)
 app.command("anonymize", epilog=app.info.epilog)(anonymize.command)
 app.command("inspect", epilog=app.info.epilog)(inspect.command)
 app.command("verify", epilog=app.info.epilog)(verify.command)

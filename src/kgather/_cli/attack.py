@@ -77,8 +77,8 @@ def command(
             "--attacks",
             metavar="A,B,...",
             help="structure, label, scoring, distance, homogeneity, posterior, items, folded, own_model, dated, "
-            "linkage, disclosure, row_order, intersection, differences, membership; all that can be run if not "
-            "given. Slow, and run only if named: shadows, attribute, existence.",
+            "linkage, disclosure, row_order, intersection, differences, changes, membership; all that can be run if "
+            "not given. Slow, and run only if named: shadows, attribute, existence, pairs.",
             rich_help_panel=_ATTACKER,
         ),
     ] = None,
@@ -87,7 +87,7 @@ def command(
         typer.Option(
             "--shadows",
             metavar="N",
-            help="Shadow releases that shadows and attribute make.",
+            help="Shadow releases that shadows and attribute make, or pairs of them that pairs makes.",
             rich_help_panel=_ATTACKER,
         ),
     ] = 100,
@@ -224,7 +224,16 @@ def command(
         typer.Option(
             "--max-changed-auc",
             metavar="AUC",
-            help="What newcomers rated, from two releases (needs --second).",
+            help="Items that changed between two releases (needs --second).",
+            rich_help_panel=_GATES,
+        ),
+    ] = None,
+    max_newcomer: Annotated[
+        float | None,
+        typer.Option(
+            "--max-newcomer-auc",
+            metavar="AUC",
+            help="What a newcomer rated, from two releases (needs --second).",
             rich_help_panel=_GATES,
         ),
     ] = None,
@@ -286,6 +295,7 @@ def command(
             "rare-item-gain": max_rare,
             "attribute-gain": max_attribute,
             "changed-auc": max_changed,
+            "newcomer-auc": max_newcomer,
         }.items()
         if allowed is not None
     }
@@ -354,7 +364,7 @@ def _finish(
     *,
     json_output: bool,
 ) -> None:
-    """Say and write what was found; exits with 3 where it is more than a gate allows."""
+    """Say and write what was found; exits with 3 where it is more than a gate allows, or than a chain promises."""
     from kgather._attacks.gates import gates
 
     found = gates(report, limits)
@@ -368,10 +378,11 @@ def _finish(
         print_json(said)
     else:
         show(report)
-    exceeded = [gate for gate in found if not gate.passed]
-    for gate in exceeded:
-        say(gate.sentence)
-    if exceeded:
+    wrong = [gate.sentence for gate in found if not gate.passed]
+    wrong += [] if report.chain is None else report.chain["broken"]
+    for sentence in wrong:
+        say(sentence)
+    if wrong:
         raise typer.Exit(NOT_KEPT)
 
 
@@ -509,6 +520,8 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
             lines.append(_attribute_line(result))
         elif result.attack == "existence":
             lines.append(_existence_line(result))
+        elif result.attack == "pairs":
+            lines.append(_pairs_line(result))
         elif result.attack == "differences":
             lines.append(
                 f"differences: from {told['alone']:.1%} of the groups one person could be worked out by somebody "
@@ -531,7 +544,11 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
                 f"{told['telling_by_chance']:.1f})."
             )
         elif result.attack == "changes":
-            found = {"changed_auc": "they are told from the others", "sign_auc": "rises from falls"}
+            found = {
+                "changed_auc": "they are told from the others",
+                "sign_auc": "rises from falls",
+                "newcomer_auc": "what a newcomer rated from items of about as many raters",
+            }
             aucs = [f"{said} with AUC {told[name]:.3f}" for name, said in found.items() if name in told]
             lines.append(
                 f"changes: {told['changed']:.1%} of the items have another rating or rater in the second release"
@@ -541,7 +558,7 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
         elif result.attack == "intersection":
             lines.append(
                 f"intersection: {told['people']:,.0f} people are in both releases; groups share "
-                f"{told['in_common']:.1f} of them on average."
+                f"{told['in_common']:.1f} of them on average, {told['least_in_common']:,.0f} at least."
             )
         elif result.attack == "row_order" and told["order_is_shown"]:
             lines.append(f"row_order: THE ORDER OF THE ORIGINAL SHOWS in {result.knowledge}.")
@@ -589,6 +606,27 @@ def _existence_line(result: "AttackResult") -> str:
         for kind, title in (("existence", "that the rating exists"), ("sign", "its sign"))
     ]
     return f"existence, all other ratings known, AUC by raters of the item: {'; '.join(parts)}."
+
+
+def _pairs_line(result: "AttackResult") -> str:
+    told = result.details
+    known = {"": "none", "_1": "1", "_half": "k/2", "_rest": "k - 1"}
+
+    def said(kind: str) -> str:
+        return ", ".join(
+            f"{companions}: {told[kind + end]:.3f}" for end, companions in known.items() if kind + end in told
+        )
+
+    items = ", ".join(
+        f"{words}: {told[name]:.3f}"
+        for name, words in {"items": "none", "items_known": "all others"}.items()
+        if name in told
+    )
+    return (
+        f"pairs, {told['pairs']:,.0f} shadow pairs, {told['tested']:,.0f} of them tested, seed {result.seed}, AUC by "
+        f"companions known: who came ({told['single']:.3f} from the second release alone) {said('came')}; with "
+        f"accounts that copy the person {said('controlled')}; who left {said('left')}; what a newcomer rated {items}."
+    )
 
 
 def _share(rate: "Rate | None") -> str:

@@ -13,8 +13,9 @@ from kgather._errors import InputError
 from kgather._loaders import seen
 from kgather._publishing.asked import asked_settings
 from kgather._publishing.history import Following, k_of, read_removed, with_last
-from kgather._publishing.publish import AttributesSource, Published, look, publish
+from kgather._publishing.publish import AttributesSource, Published, check_target, look, publish
 from kgather._settings.fields import OVER_TIME, RELEASE, USERS
+from kgather._settings.publication import PublishSettings
 
 _INPUT = PANEL
 _USERS = USERS
@@ -127,6 +128,16 @@ def command(
             rich_help_panel=OVER_TIME,
         ),
     ] = None,
+    within: Annotated[
+        Path | None,
+        typer.Option(
+            "--within",
+            metavar="RELEASE",
+            help="Instead of INPUT: a finer release, of whose groups those of this K are made; in a chain with "
+            "--history, what was kept of it.",
+            rich_help_panel=OVER_TIME,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read the input, say what was read, and write nothing.")
     ] = False,
@@ -144,6 +155,16 @@ def command(
         if user_attributes is None
         else AttributesSource(user_attributes, attributes_user_column, attributes_delimiter, attributes_header)
     )
+    if within is not None:
+        _refuse_with_within(
+            inputs, additions, remove, keep_work, noise_key, user_attributes, artifact_columns, sweep, dry_run or None
+        )
+        if k is None:
+            msg = "--k is missing: users in the smallest group, more than in the finer release."
+            raise InputError(msg)
+        given = asked_settings({"k": k, **settings}, options, attributes, assignments or [])
+        _publish_within(within, out, given, history, force=force, json_output=json_output)
+        return
     inputs, following = _following(inputs or [], history, additions or [], remove)
     if k is None and following is None:
         msg = "--k is missing: users in the smallest group, as --k 10."
@@ -179,6 +200,29 @@ def command(
         print_json({"release": str(published.folder), **published.audit.as_dict()})
     else:
         _print(published)
+
+
+def _refuse_with_within(*given: object) -> None:
+    if any(given):
+        msg = "--within makes a release of a finer one alone: give --k, --history and --out, and no input."
+        raise InputError(msg)
+
+
+def _publish_within(
+    within: Path, out: Path, asked: PublishSettings, history: Path | None, *, force: bool, json_output: bool
+) -> None:
+    from kgather._publishing.coarser import publish_coarser  # the kernels take seconds to load
+
+    check_target(out.resolve(), [str(within), *([] if history is None else [str(history)])], force=force)
+    said = {name: getattr(asked, name) for name in asked.model_fields_set}
+    following = None if history is None else Following(history)
+    audit = publish_coarser(within, out, said, following=following, force=force)
+    if json_output:
+        print_json({"release": str(out), **audit.as_dict()})
+        return
+    print_checks(audit.checks)
+    print_line(f"\n{audit.counts['members']:,} users in {audit.counts['groups']:,} groups.")
+    print_line(f"Release: {out}")
 
 
 def _following(

@@ -15,7 +15,7 @@ from kgather._evaluation.candidates import ShownVectors
 from kgather._methods import Users
 from kgather._release.digits import shown_digits
 from kgather._settings.publication import PublishSettings
-from kgather._steps.gathering import gather
+from kgather._steps.gathering import gather_beside
 from kgather._steps.learning import learn_apart_as, learn_private_as
 from kgather.udfs.preferences.item_noise import ItemNoise
 from kgather.udfs.preferences.item_side import ItemSide
@@ -41,13 +41,16 @@ def make(
     scale: tuple[float, float],
     secret: bytes,
     catalogue: bool = False,
+    last: ShownVectors | None = None,
+    kept: NDArray[np.int64] | None = None,
     threads: int | None = None,
 ) -> Made:
     """Publish ratings in memory.
 
     scale: lowest and highest rating. secret: what the noise is drawn from; the pipeline takes it from its key and the
-    ratings. catalogue: items that nobody rated are shown, too. Raises InputError for a form or a method that needs
-    more than ratings.
+    ratings. catalogue: items that nobody rated are shown, too. last, kept: of a release that follows another: what the
+    last one showed, by the same items, and the group there of each user whose group stays, int64[n], -1 for newcomers.
+    Raises InputError for a form or a method that needs more than ratings.
     """
     method = settings.of_method
     if settings.form != "predicted" or method.gathers_on != "vectors" or method.levels or not method.anonymous:
@@ -55,11 +58,14 @@ def make(
         raise InputError(msg)
     workers = threads or os.cpu_count() or 1
     if settings.item_epsilon is None:
-        learnt, side = learn_apart_as(ratings, settings, scale=scale, threads=workers)
+        start = None if last is None else (last.item_levels, last.item_factors)
+        learnt, side = learn_apart_as(ratings, settings, scale=scale, threads=workers, start=start)
     else:
         learnt = learn_private_as(ratings, settings, scale=scale, noise_seed=secret, threads=workers).preferences
         side = ItemSide.proven(learnt, ratings)
-    groups = gather(_users(ratings, settings, learnt, scale, workers), method, settings.options).groups
+    users = _users(ratings, settings, learnt, scale, workers)
+    stay = np.full(ratings.n_users, -1, dtype=np.int64) if kept is None else kept
+    groups = gather_beside(users, method, settings.options, stay, settings.gathered).groups
     noise = ItemNoise(secret, side.raters > 0, settings.learnt)
     level, factors = side.with_noise(noise, settings.item_noise)
     seen = np.ones(ratings.n_items, dtype=bool) if catalogue else side.raters > 0

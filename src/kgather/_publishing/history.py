@@ -21,7 +21,7 @@ SETTINGS = "kgather_settings"
 """The table of a working database that says what its release was asked for."""
 
 _LAST = "last_release"
-_TAKEN = ("kgather_history", "kgather_chain", "int_kgather__item_factors")
+_TAKEN = ("kgather_history", "kgather_chain", "int_kgather__item_factors", "kgather_coarser")
 _NEEDED = ("int_kgather__groups", "int_kgather__item_factors", "int_kgather__noise_key", SETTINGS)
 
 
@@ -103,6 +103,22 @@ def _settings_of(following: Following) -> Mapping[str, Any]:
             raise InputError(msg)
         [(text,)] = con.sql(f"select settings from {_LAST}.{SETTINGS}").fetchall()
     return dict(json.loads(text))
+
+
+def groups_of_last(following: Following) -> dict[int, int]:
+    """The groups of the last release, by id, with the ids that they were formed with.
+
+    Raises InputError where there is no working database.
+    """
+    _settings_of(following)
+    with duckdb.connect() as con:
+        put_last(con, following)
+        return dict(con.sql("""
+            select distinct group_id, lineage
+            from kgather_history
+            where group_id is not null
+              and release_number = (select max(release_number) from kgather_history)
+        """).fetchall())  # fmt: skip
 
 
 def _attach(con: duckdb.DuckDBPyConnection, database: Path) -> None:

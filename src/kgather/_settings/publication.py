@@ -676,6 +676,8 @@ class PublishSettings(BaseModel):
         assignments: VAR=VALUE, what the release does not say. Raises InputError as `from_options` does.
         """
         named = {name: value for name, value in parameters.items() if name in cls.model_fields}
+        if named.get("item_epsilon") is not None:
+            named.pop("min_raters", None)  # the release says what it stands for, which a proven item side does not use
         again = {"metrics": "none", "i_know_this_is_not_anonymous": True, "items_confirmed": True}
         return cls.from_options(named | again, list(assignments))
 

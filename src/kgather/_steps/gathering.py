@@ -19,8 +19,10 @@ def gather_beside(users: Users, method: Method, options: Any, kept: NDArray[np.i
     """Gather those who are in no group yet, in groups of at least `least`, beside the groups that stay as they are.
 
     kept int64[n]: the group that a user is in, of any number from 0; -1: in none. The groups that stay are numbered
-    first, in the order of their numbers. Raises as `gather` does.
+    first, in the order of their numbers. Where none stays and none has a reserve, it is `gather`. Raises as that does.
     """
+    if least == users.k and (kept < 0).all():
+        return gather(users, method, options)
     newcomers = np.flatnonzero(kept < 0)
     stay, groups = np.unique(kept[kept >= 0], return_inverse=True)
     together = np.empty(users.n, dtype=np.int32)

@@ -14,7 +14,7 @@ from kgather._errors import InputError
 from kgather._methods import Groups, Users
 from kgather._settings.project import read
 from kgather._steps import compiling
-from kgather._steps.gathering import gather, gather_beside, gather_groups
+from kgather._steps.gathering import gather_beside, gather_groups
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import model
@@ -100,8 +100,6 @@ def gather_users(
         found = gather_groups(users, asked.of_method, asked.options, _origins(origins, users.n))
         return _named(codes, found, np.full(users.n, -1, dtype=np.int64), keep=False)
     lineages = _lineages(stayed, len(codes))
-    if asked.gathered == asked.k and (lineages < 0).all():
-        return _named(codes, gather(users, asked.of_method, asked.options), lineages, keep=False)
     found = gather_beside(users, asked.of_method, asked.options, lineages, asked.gathered)
     return _named(codes, found, lineages, keep=asked.keep_group_ids)
 

@@ -3,6 +3,8 @@
 {#- With --empty there is no input: what is built is to be looked at, not released. -#}
 {% set users, items, staged = ref("int_kgather__users"), ref("int_kgather__items"), ref("stg_kgather__ratings") %}
 {% set refuses = not flags.EMPTY %}
+{#- Named even where it is not asked for anything: dbt has to know of it while it parses. -#}
+{% set presence, last = ref("int_kgather__presence"), kgather.last_of("kgather_history") %}
 {% set rows = "users" if kgather.has_rows_of_users() else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
 {% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
 {% set cells = ("least(items, " ~ chosen ~ ")" if chosen else "items") ~ " * " ~ rows %}
@@ -50,6 +52,20 @@ with counts as (
       from kg_signs_of_no_scale({{ kgather.named(staged) }})
     ) as signs_of_no_scale,
     {% endif -%}
+    {% if last -%}
+    (
+      -- Who came or went since the last release, where somebody was erased since; else nobody looks.
+      select if(count(*) filter (known.state = 'erased') = 0, null, count(*) filter (
+        today.state = 'new' or (known.state in ('present', 'erased') and today.state is distinct from 'present')
+      ))
+      from {{ presence }} as today
+      left join (
+        select user_id, state
+        from {{ last }}
+        where release_number = (select max(release_number) from {{ last }})
+      ) as known using (user_id)
+    ) as changes_after_erasure,
+    {% endif -%}
     (select count(*) from {{ users }}) as users,
     (select count(*) from {{ items }}) as items
 )
@@ -78,6 +94,14 @@ select
         'kgather refuses the input: k = {{ kgather.setting("k") }} is larger than the number of users, ' || users
         || '. Lower k or add users.'
       )
+    {% if last -%}
+    when changes_after_erasure < {{ kgather.setting("k") }}
+      then error(
+        'kgather refuses the input: somebody was erased since the last release, and fewer than k = '
+        || '{{ kgather.setting("k") }} people have come or gone: the release would tell of that person. Publish when you '
+        || 'planned the next one.'
+      )
+    {% endif -%}
     when repeated_attributes > 0
       then error(
         'kgather refuses the input: ' || repeated_attributes || ' users occur twice in {{ kgather.setting("user_attributes") }}. '

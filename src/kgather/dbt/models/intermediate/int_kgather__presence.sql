@@ -60,6 +60,7 @@ select
   user_id,
   case
     when known.state in ('withdrawn', 'left') then known.state
+    when known.state = 'erased' then 'left'
     when known.state = 'present' and there.user_id is null then 'left'
     when known.state = 'present' and remaining.members >= {{ k }} then 'present'
     when known.state = 'present' then 'withdrawn'
