@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgather._errors import InputError
 from kgather._recoding.hierarchies import EVERYTHING
 from kgather._settings.table import QuasiIdentifier
 from kgather.udfs.recoding.loss import ColumnLoss
@@ -79,11 +80,14 @@ def on_line(
         ]
         return [texts[each] for each in which.ravel()]
 
-    loss = ColumnLoss(len(low), low=low, high=high, nullable=nullable, most=most, weight=asked.weight)
+    # A star is wider than any range.
+    apart = asked.widest is not None
+    loss = ColumnLoss(len(low), low=low, high=high, nullable=nullable, most=most, weight=asked.weight, null_apart=apart)
     return Coded(codes, loss, show, said, line=line)
 
 
 def binned(
+    name: str,
     numbers: NDArray[np.float64],
     weight: NDArray[np.int64],
     cuts: NDArray[np.float64],
@@ -96,8 +100,9 @@ def binned(
 ) -> Coded:
     """Codes of the bins between cuts; what lies beyond the outer ones is shown as such.
 
-    numbers float64[v], NaN for null; weight int64[]: the rows of those that are none. unit: numbers are whole multiples
-    of it. shown_as float64[v]: the numbers as they may be shown, where that is coarser than they are.
+    name: that of the column, for messages. numbers float64[v], NaN for null; weight int64[]: the rows of those that are
+    none. unit: numbers are whole multiples of it. shown_as float64[v]: the numbers as they may be shown, where that is
+    coarser than they are. Raises InputError where a range without an end would be wider than `widest`.
     """
     is_null = np.isnan(numbers)
     bins = np.searchsorted(cuts, numbers, side="right") - 1  # -1 below the first cut, len - 1 from the last on
@@ -110,6 +115,12 @@ def binned(
     # A bin of one whole number loses nothing.
     low = np.clip(start, least, greatest)
     high = np.clip(end - unit if unit else end, low, greatest)
+    if asked.widest is not None and np.isinf([start.min(), end.max()]).any():
+        msg = (
+            f"column '{name}' has values beyond its outer cuts, which are shown as ranges without an end, and none may "
+            "be wider than widest. Give cuts around all values, or a step."
+        )
+        raise InputError(msg)
     low, high, width = _scaled(low, high, present, weight)
 
     def shown(a: int, b: int) -> str:
