@@ -61,6 +61,9 @@ def test_the_population_matches_every_class(method: str, asked: dict[str, Any]) 
     measured = {check.check.partition(":")[0]: check.measured for check in found.checks}
     if "k_map" in asked:
         assert measured["k-map"] == min(matched for _, matched in counted)
+    assert found.risks["population_journalist"] == round(max(1 / matched for _, matched in counted), 4)
+    named = sum(n / matched for n, matched in counted) / len(TABLE)
+    assert found.risks["population_marketer"] == pytest.approx(named, abs=1e-4)
     assert len(counted) > 1
     assert found.rows.num_rows == len(TABLE)
 

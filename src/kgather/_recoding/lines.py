@@ -1,7 +1,7 @@
 """Columns whose values lie on a line: the bins between cuts, their losses, and the ranges that are shown."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,12 @@ class Line:
     """What lies behind the codes of a number, date or time.
 
     numbers float64[v]: the values, as they may be shown themselves; NaN for null. start, end float64[codes]: between
-    which cuts a code lies (start <= value < end), NaN for the code of null. text: a number as it is shown.
+    which cuts a code lies (start <= value < end), NaN for the code of null. text: a number as it is shown. scaled
+    float64[v]: the numbers on the scale of the loss.
     """
 
     numbers: NDArray[np.float64]
+    scaled: NDArray[np.float64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     text: Callable[[float], str]
@@ -69,7 +71,7 @@ def on_line(
         codes = (codes + 1).astype(np.int32)
         low, high = np.append(0.0, low), np.append(0.0, high)
         if line is not None:
-            line = Line(line.numbers, np.append(np.nan, line.start), np.append(np.nan, line.end), line.text)
+            line = replace(line, start=np.append(np.nan, line.start), end=np.append(np.nan, line.end))
     shift = int(nullable)
 
     def show(least: NDArray[np.integer], greatest: NDArray[np.integer]) -> list[str | None]:
@@ -121,7 +123,8 @@ def binned(
             "be wider than widest. Give cuts around all values, or a step."
         )
         raise InputError(msg)
-    low, high, width = _scaled(low, high, present, weight)
+    own = numbers if shown_as is None else shown_as
+    low, high, scaled, width = _scaled(low, high, own, present, weight)
 
     def shown(a: int, b: int) -> str:
         return as_range(start[a], end[b], text, unit)
@@ -129,7 +132,7 @@ def binned(
     most = 1.0
     if asked.widest is not None and width > 0:
         most = min(max(asked.widest - (unit or 0.0), 0.0) / width, 1.0)
-    line = Line(numbers if shown_as is None else shown_as, start, end, text)
+    line = Line(own, scaled, start, end, text)
     return on_line(codes, low, high, shown, asked, said, most=most, line=line)
 
 
@@ -145,11 +148,15 @@ def as_range(first: float, last: float, text: Callable[[float], str], unit: floa
 
 
 def _scaled(
-    low: NDArray[np.float64], high: NDArray[np.float64], present: NDArray[np.float64], weight: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """The ends on a scale from 0 to 1, and how wide the scale is."""
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    present: NDArray[np.float64],
+    weight: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+    """The ends and the numbers on a scale from 0 to 1, and how wide the scale is."""
     if len(present) == 0 or present.min() == present.max():
-        return np.zeros_like(low), np.zeros_like(high), 0.0
+        return np.zeros_like(low), np.zeros_like(high), np.zeros_like(numbers), 0.0
     order = np.argsort(present, kind="stable")
     upto = np.cumsum(weight[order])
     near, far = (
@@ -163,5 +170,5 @@ def _scaled(
             start, end = near, far
         half = end / 2 - start / 2
         width = min(2 * half, 1e308)
-    low, high = np.clip(low, start, end), np.clip(high, start, end)
-    return (low / 2 - start / 2) / half, (high / 2 - start / 2) / half, width
+    found = [(np.clip(each, start, end) / 2 - start / 2) / half for each in (low, high, numbers)]
+    return found[0], found[1], found[2], width

@@ -184,16 +184,17 @@ def recode(
         settings, low, high, group, out, sensitive[combination], rows, columns, models, who
     )  # fmt: skip
     class_low, class_high = _boxes(low, high, group, len(suppressed))
-    shown = []
+    shown, lost = [], []
     for j, column in enumerate(columns):
         of_pieces = numbers[j][combination]
-        texts = cells(column, class_low[:, j], class_high[:, j], of_pieces, group, rows, settings.k)
+        texts, loss = cells(column, class_low[:, j], class_high[:, j], of_pieces, group, rows, settings.k)
         shown.append([EVERYTHING if gone else text for text, gone in zip(texts, suppressed, strict=True)])
+        lost.append(np.where(suppressed, 1.0, loss))
     first, last = _ranks(combination, rows)
     evidence = Evidence(
         columns, codes, as_given, counted, combination, group, rows, class_low, class_high, suppressed
     )  # fmt: skip
-    report = _report(settings, evidence, tuples, weight) | told
+    report = _report(settings, evidence, tuples, weight, lost) | told
     if who is not None:
         report |= _of_people(settings, _numbered(shown, group), sensitive, counted, who, models)
     of_people = group if of_people is None else of_people
@@ -536,10 +537,14 @@ def _told(found: Believed, k: int) -> dict[str, float]:
 
 
 def _report(
-    settings: TableSettings, found: Evidence, tuples: NDArray[np.int32], weight: NDArray[np.int64]
+    settings: TableSettings,
+    found: Evidence,
+    tuples: NDArray[np.int32],
+    weight: NDArray[np.int64],
+    lost: Sequence[NDArray[np.float64]],
 ) -> dict[str, Any]:
     """What was done and what it cost; of suppressed rows in steps of k. tuples, weight: the different codes and their
-    rows."""
+    rows. lost: for each column the loss of each class, float64[g]."""
     size = found.size
     total = size.sum()
     names = list(settings.quasi_identifiers)
@@ -549,8 +554,7 @@ def _report(
     )  # fmt: skip
     of_columns = {}
     for j, (name, column) in enumerate(zip(names, found.columns, strict=True)):
-        own = np.minimum(column.loss.of(found.low[:, j], found.high[:, j]), 1.0)
-        loss = float((np.where(found.suppressed, 1.0, own) * size).sum() / total)
+        loss = float((lost[j] * size).sum() / total)
         of_columns[name] = {"read": column.said, "loss": round(loss, 4), **measured["columns"][name]}
     return {
         "rows": int(total),

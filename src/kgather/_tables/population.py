@@ -22,19 +22,25 @@ Covers = Callable[[str, NDArray[np.int64]], NDArray[np.bool_]]
 """Whether a label is true of values that are none of null, by their places among the different ones."""
 
 
-def checks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> tuple[Check, ...]:
-    """Check the written table for k-map and delta-presence. relation: what may stand after FROM.
+@dataclass(frozen=True)
+class Matched:
+    """Of each class its rows and the people of the population who match it, int64[g] each."""
+
+    rows: NDArray[np.int64]
+    people: NDArray[np.int64]
+
+
+def matched(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> Matched:
+    """Who of the population matches the classes of the written table. relation: what may stand after FROM.
 
     Every class is compared with the population by the words of its cells, column by column; what no label of a column
     covers is not looked at in the next. O(classes population columns) at worst.
     """
-    if settings.population is None:
-        return ()
     names = list(settings.quasi_identifiers)
     listed = ", ".join(map(identifier, names))
     classes = con.execute(f"select {listed}, count(*) from {relation} group by all order by all").fetchall()
     if not classes:
-        return ()
+        return Matched(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     texts = ", ".join(f"cast({identifier(name)} as varchar)" for name in names)
     people = con.execute(f"select {texts}, count(*) from {settings.population} group by all").fetchall()
     described = con.execute(f"describe select {listed} from {settings.population}").fetchall()
@@ -46,12 +52,29 @@ def checks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSetting
         for j, name in enumerate(names)
     ]
     counts = np.array([row[-1] for row in people], dtype=np.int64)
-    matched = np.zeros(len(classes), dtype=np.int64)
-    _count(covered, 0, np.arange(len(classes)), np.arange(len(people)), counts, matched)
-    share = np.array([row[-1] for row in classes]) / np.maximum(matched, 1)
+    alike = np.zeros(len(classes), dtype=np.int64)
+    _count(covered, 0, np.arange(len(classes)), np.arange(len(people)), counts, alike)
+    return Matched(np.array([row[-1] for row in classes], dtype=np.int64), alike)
+
+
+def risks(found: Matched) -> dict[str, float]:
+    """Who has the population: the journalist's chance, at most, that a row is that of a person who looks like it, and
+    the marketer's share of all rows that are named rightly, one person drawn for each."""
+    if len(found.rows) == 0:
+        return {}
+    chance = 1 / np.maximum(found.people, found.rows)
+    mean = float((chance * found.rows).sum() / found.rows.sum())
+    return {"population_journalist": round(float(chance.max()), 4), "population_marketer": round(mean, 4)}
+
+
+def checks(matched: Matched, settings: TableSettings) -> tuple[Check, ...]:
+    """Check for k-map and delta-presence."""
+    if settings.population is None or len(matched.rows) == 0:
+        return ()
+    share = matched.rows / np.maximum(matched.people, 1)
     found = []
     if settings.k_map is not None:
-        least = int(matched.min())
+        least = int(matched.people.min())
         found.append(
             Check("k-map: people of the population that match a class", settings.k_map, least, least >= settings.k_map)
         )

@@ -61,10 +61,11 @@ def anonymize(
     finally:
         _drop(con, statements)
     reported = json.loads(said)
+    of_population = population.matched(con, into, settings) if settings.population is not None else None
     found = (
         *checks(con, into, settings),
         *of_people(settings, reported.get("people", {})),
-        *population.checks(con, into, settings),
+        *(population.checks(of_population, settings) if of_population is not None else ()),
     )
     failed = [check for check in found if not check.passed]
     if failed:
@@ -76,6 +77,8 @@ def anonymize(
     left = reported.pop("risks", {}) if settings.has_several_rows else risks(con, into, settings)
     if left and not settings.has_several_rows and (shares := dominated(con, into, settings)):
         left["dominated"] = shares
+    if of_population is not None:
+        left |= population.risks(of_population)
     left |= {name: reported.pop(name) for name in ("minimality",) if name in reported}
     return TableAudit(found, reported, left, class_sizes(con, into, settings))
 
