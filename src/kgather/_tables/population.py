@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from kgather._recoding.hierarchies import EVERYTHING, lines, members
+from kgather._recoding.hierarchies import EVERYTHING, as_range, lines, members
 from kgather._release.release import Check
 from kgather._settings.table import QuasiIdentifier, TableSettings
 from kgather._sql_text import identifier
@@ -113,6 +113,8 @@ class _Column:
 def _column(
     name: str, asked: QuasiIdentifier, kind: str, labels: Sequence[str | None], values: Sequence[str | None]
 ) -> _Column:
+    if _NUMBERS.fullmatch(kind) and asked.kind in (None, "number"):
+        values = [None if value == "nan" else value for value in values]  # shown as null
     named, of_label = _numbered(labels)
     held, of_value = _numbered(values)
     null = held.index(None) if None in held else -1
@@ -152,10 +154,13 @@ def _covers(name: str, asked: QuasiIdentifier, kind: str, values: Sequence[str])
     if asked.order is not None:
         rank = {value: at for at, value in enumerate(asked.order)}
         ranks = np.array([rank.get(value, -1) for value in values])
+        ends = {value: (at, at) for value, at in rank.items()} | {
+            as_range(low, high): (a, b) for low, a in rank.items() for high, b in rank.items() if a < b
+        }
 
         def between(label: str, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-            low, _, high = (label, "", label) if label in rank else label.partition(" to ")
-            return np.asarray((ranks[places] >= rank[low]) & (ranks[places] <= rank[high]), dtype=np.bool_)
+            low, high = ends[label]
+            return np.asarray((ranks[places] >= low) & (ranks[places] <= high), dtype=np.bool_)
 
         return between
     if asked.kind in ("mask", "prefix") or asked.mask is not None or asked.keep:
