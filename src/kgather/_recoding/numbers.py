@@ -11,6 +11,7 @@ from kgather._recoding.lines import Coded, binned
 from kgather._settings.table import QuasiIdentifier
 
 _EXACT = 2.0**53  # whole numbers beyond are not told apart
+_LEAST = 1e-300  # steps below are none: a share of them may be 0
 _WANTED = 20  # bins of a number whose cuts nobody said
 _TAIL = 0.01  # share of rows beyond the outer cuts of such a number
 _ROUND = 5  # outer cuts lie on multiples of so many steps
@@ -56,7 +57,8 @@ def written(value: float) -> str:
 
 
 def nice(rough: float) -> float:
-    """The least of 1, 2, 5, 10, ... times a power of ten that is not below a number above 0."""
+    """The least of 1, 2, 5, 10, ... times a power of ten that is not below a number."""
+    rough = max(rough, _LEAST)
     scale = 10.0 ** math.floor(math.log10(rough))
     return next((each * scale for each in (1, 2, 5) if each * scale >= rough * (1 - 1e-9)), 10 * scale)
 
