@@ -605,12 +605,14 @@ def attack(
         from kgather._tables.attacking import attack_table, refuse_of_ratings, refuse_of_tables
 
         names = None if attacks is None else list(_listed("attacks", attacks))
-        of_tables = {"--hierarchies": hierarchies, "--population": population, "--sampling-fraction": sampling_fraction}
+        of_tables = {
+            "`hierarchies`": hierarchies, "`population`": population, "`sampling_fraction`": sampling_fraction
+        }  # fmt: skip
         if holds_table(_folder(release)):
             refuse_of_ratings(
                 {
-                    "--noisy": noisy, "--dates": dates, "--pool": pool != "all", "--second": second,
-                    "--second-original": second_original, "--others": others, "--settings": settings,
+                    "`noisy`": noisy, "`dates`": dates, "`pool`": pool != "all", "`second`": second,
+                    "`second_original`": second_original, "`others`": others, "`settings`": settings,
                 }
             )  # fmt: skip
             with _heard(progress) as report:
