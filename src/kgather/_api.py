@@ -550,18 +550,22 @@ def attack(
     publish_seed: int = 0,
     second_publish_seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    hierarchies: Mapping[str, FilePath] | None = None,
+    population: FilePath | None = None,
+    sampling_fraction: float | None = None,
     progress: Progress | None = None,
     **load: Any,
 ) -> "AttackReport":
-    """Attack a release the way somebody would who knows a few ratings of a person.
+    """Attack a release the way somebody would who knows a few ratings of a person, or columns of a table of people.
 
     Runs on the publisher's side: what the release was made of says when a guess is right. Attackers do not have it.
 
     Args:
         release: The release, or its folder.
         original: What was published, a file or several, or the `work.duckdb` that `publish` kept with `keep_work`. May
-            be left out for a `Release` that still has its `work_database`. From files the release is made again.
-        known: How many ratings of a target are known.
+            be left out for a `Release` that still has its `work_database`. From files the release is made again. Of a
+            table the one file that was anonymized.
+        known: How many ratings, or quasi-identifiers, of a target are known.
         noisy: Known ratings may be a step of the scale off.
         dates: When they were given is known, too, to the day: runs the attack `dated`.
         pool: Known are any of a user's items, or of the half with most ("popular") or fewest raters ("rare"): `--from`
@@ -577,6 +581,9 @@ def attack(
         publish_seed: The seed of the publication, where files are given.
         second_publish_seed: That of the second one.
         settings: Settings that the release was made with and audit.json does not name, where files are given.
+        hierarchies: Of a table: the files of its columns' hierarchies.
+        population: Of a table: a file of the population, a row a person, for the attack `journalist`.
+        sampling_fraction: Of a table: or the share of the population that is in it, which estimates that attack.
         progress: Called as `progress(step, done, total)`, from any thread.
         load: How to read the files: `user_column`, `delimiter` and so on, as for `publish`.
 
@@ -593,9 +600,38 @@ def attack(
         True
     """
     with _in_python():
+        from kgather._release.reading import holds_table
         from kgather._republishing.opened import Sources, attack_release
+        from kgather._tables.attacking import attack_table, refuse_of_ratings, refuse_of_tables
 
         names = None if attacks is None else list(_listed("attacks", attacks))
+        of_tables = {
+            "`hierarchies`": hierarchies, "`population`": population, "`sampling_fraction`": sampling_fraction
+        }  # fmt: skip
+        if holds_table(_folder(release)):
+            refuse_of_ratings(
+                {
+                    "`noisy`": noisy, "`dates`": dates, "`pool`": pool != "all", "`second`": second,
+                    "`second_original`": second_original, "`others`": others, "`settings`": settings,
+                }
+            )  # fmt: skip
+            with _heard(progress) as report:
+                return attack_table(
+                    _folder(release),
+                    _originals("original", release, original),
+                    {name: fspath(file) for name, file in (hierarchies or {}).items()},
+                    _load_options(load),
+                    population=None if population is None else fspath(population),
+                    sampling_fraction=sampling_fraction,
+                    publish_seed=publish_seed,
+                    known=known,
+                    targets=targets,
+                    seed=seed,
+                    attacks=names,
+                    original_too=on_original,
+                    report=report,
+                )
+        refuse_of_tables(of_tables)
         sources = Sources(
             release=_folder(release),
             originals=_originals("original", release, original),

@@ -189,6 +189,12 @@ def test_values_are_told_apart_as_a_reader_sees_them(con: duckdb.DuckDBPyConnect
                         "alpha": 0.59}, 5, 1),
         ("anonymized", {"quasi_identifiers": QI, "k": 5, "sensitive": ["illness"], "l": 3, "diversity": "distinct"},
          9, 2),
+        # Settings that say how it is made are passed over.
+        ("anonymized", {"quasi_identifiers": QI, "k": 4, "method": "cluster", "suppress": 0.1, "seed": 3, "unit": "id",
+                        "identifiers": ["name"], "rows_per_person": 1, "others": ["salary"], "rounds": 2}, 0, 0),
+        # What names people is shown: of everybody.
+        ("anonymized", {"quasi_identifiers": QI, "k": 4, "identifiers": ["SALARY"]}, 9, 2),
+        ("anonymized", {"quasi_identifiers": QI, "k": 4, "unit": "illness"}, 9, 2),
     ],
 )  # fmt: skip
 def test_thresholds_mean_people(
@@ -218,6 +224,18 @@ def test_rows_that_are_too_many_or_repeated_are_counted(con: duckdb.DuckDBPyConn
     assert counted(con, "rows_add_up", "whole", parts=["part"]) == 2
     assert counted(con, "rows_add_up", "part", parts=["whole"]) == 2
     assert counted(con, "rows_add_up", "whole", parts=["whole"]) == 0
+
+
+def test_a_pseudonym_names_one_row(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con, "named", ["zip", "who"], ["varchar", "varchar"], [("a", "x"), ("a", "y"), ("a", "y"), ("a", None)])
+    arguments: dict[str, Any] = {"quasi_identifiers": ["zip"], "k": 4}
+    assert counted(con, "anonymized", "named", **arguments) == 0
+    assert counted(con, "anonymized", "named", **arguments, pseudonym="who") == 2
+
+
+def test_what_the_table_does_not_tell_is_refused() -> None:
+    with pytest.raises(CompilerError, match="anonymized cannot measure k_map and presence"):
+        rendered("anonymized", "people", quasi_identifiers=QI, k=2, population="census", k_map=3)
 
 
 def test_other_measures_are_refused() -> None:

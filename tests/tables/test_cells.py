@@ -201,3 +201,39 @@ def test_cells_are_true_of_everybody(method: str) -> None:
         if cells[1].startswith("{") and cells[1].count(",") + 1 == len(job):
             continue
         assert cells[1] == "*" or set(cells[1].strip("{}").split(", ")) >= set(job)
+
+
+def test_nothing_is_shown_that_is_wider_than_it_may_be() -> None:
+    ages = [*range(20, 40), *range(60, 80)]
+    with pytest.raises(InputError, match="beyond its outer cuts, which are shown as ranges without an end"):
+        shown(ages, {"cuts": [30, 40, 60, 80], "widest": 30}, 2)
+    assert all(text.startswith("[") for text in shown(ages, {"cuts": [20, 30, 40, 60, 80], "widest": 30}, 2) if text)
+    # A star for null and others is wider than 100, though all ages are within 60 years.
+    with pytest.raises(kgather.PromiseError, match="would have to be suppressed"):
+        shown([*ages, None, None], {"step": 5, "widest": 100}, 4)
+    assert None in shown([*ages, None, None], {"step": 5, "widest": 100}, 2)
+
+
+@pytest.mark.parametrize("widest", [0.5, 3, 7, 40])
+def test_without_a_step_there_is_one_that_is_narrow_enough(widest: float) -> None:
+    numbers = [value / 100 for value in range(20_000)]
+    for text in set(shown(numbers, {"widest": widest}, 2)):
+        assert text is not None
+        low, high = text.strip("[)").split(", ")
+        assert float(high) - float(low) <= widest + 1e-9
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=day // 8) for day in range(8000)]
+    for text in set(shown(days, {"widest": 10 * widest}, 2)) if widest >= 1 else ():
+        assert text is not None
+        if text.startswith("["):
+            first, last = map(datetime.date.fromisoformat, text.strip("[)").split(", "))
+            assert (last - first).days <= 10 * widest
+
+
+def test_ranges_of_an_order_are_shown_as_nothing_else() -> None:
+    with pytest.raises(InputError, match="has values with ' to ' in them"):
+        shown(["low", "mid to high"] * 3, {"order": ["low", "mid", "low to mid", "mid to high", "high"]}, 2)
+    assert set(shown(["a to b", "c"] * 2, {"order": ["a to b", "c"]}, 4)) == {"a to b to c"}
+
+
+def test_a_prefix_is_true_of_what_ends_where_its_stars_begin() -> None:
+    assert set(shown(["021", "02145"], {"kind": "prefix"}, 2)) == {"021**"}

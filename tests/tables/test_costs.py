@@ -139,3 +139,31 @@ def test_finer_classes_cost_less() -> None:
     )
     for name in ("entropy", "query_error_3", "discernibility"):
         assert fine[name] < coarse[name]
+
+
+def loss(values: list[object], asked: dict[str, object], k: int) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return float(kgather.anonymize(pa.table({"v": values}), k=k, quasi_identifiers={"v": asked}).report["loss"])
+
+
+def test_cells_cost_what_they_show() -> None:
+    # Two of five values: (2 - 1) / (5 - 1) in a class of four, and three of five in one of six.
+    tree = [[value, "low" if value in "abc" else "high"] for value in "abcde"]
+    texts = ["a", "a", "b", "b", "c", "c", *"ddee"]
+    assert loss(texts, {"hierarchy": tree, "show": "set"}, 4) == pytest.approx(0.6 * 2 / 4 + 0.4 * 1 / 4)
+    few = ["a", "a", "b", "b", *"ddee"]
+    assert loss(few, {"hierarchy": tree}, 4) == pytest.approx(0.5 * 2 / 4 + 0.5 * 1 / 4)
+    assert loss(few, {"hierarchy": tree, "show": "set"}, 4) == pytest.approx(1 / 4)
+    # [20, 24] and [60, 70] of 20 to 70; with cuts they are [20, 30) and [60, 71), where 71 is no value.
+    ages = [20, 20, 24, 24, 60, 60, 70, 70]
+    assert loss(ages, {"cuts": [20, 30, 60, 71], "show": "tight"}, 4) == pytest.approx((4 + 10) / 2 / 50)
+    assert loss(ages, {"cuts": [20, 30, 60, 71]}, 4) == pytest.approx((9 + 10) / 2 / 50)
+    # One end that only one has is a cut.
+    assert loss([20, 21, 24, 24, 60, 60, 70, 70], {"cuts": [20, 30, 60, 71], "show": "tight"}, 4) == pytest.approx(
+        (4 + 10) / 2 / 50
+    )
+    # A mean stands for 20 to 24; of the others all have the same, so it is a median and costs nothing.
+    assert loss([20, 20, 24, 24, 60, 60, 60, 60], {"cuts": [20, 30, 60, 71], "show": "mean"}, 4) == pytest.approx(
+        (4 + 0) / 2 / 40
+    )

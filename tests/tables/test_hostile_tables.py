@@ -12,7 +12,10 @@ import kgather
 from kgather._errors import InputError
 from kgather._recoding.hierarchies import members
 
-NAMES = ['a "quoted" name', "select", "it's", "kg_q1", "kg_class", "a,b", "ÜNÏ", "  ", "kg_value"]
+NAMES = [
+    'a "quoted" name', "select", "it's", "kg_q1", "kg_class", "a,b", "ÜNÏ", "  ", "kg_value", "KG_RANK", "kg_s1",
+    "kg_o1",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -23,6 +26,10 @@ def test_names_of_columns_may_be_anything(name: str) -> None:
     )
     assert found.rows.column_names == [name, f"{name} too", "o"]
     assert found.rows.num_rows == 4
+    # In the order of what is shown, whatever the names: as texts, [-5, 0) comes before [10, 15).
+    table = pa.table({name: [10, 11, -3, -4], "o": [1, 2, 3, 4]})
+    shown = kgather.anonymize(table, k=2, quasi_identifiers={name: {"step": 5}}, others=["o"]).rows.to_pylist()
+    assert shown == sorted(shown, key=lambda row: (row[name], row["o"]))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +54,12 @@ def test_values_may_be_anything(values: pa.Array, method: str) -> None:
     ).rows.to_pylist()
     assert sorted(row["number"] for row in found) == list(range(len(values)))
     assert min(map(len, classes(found, ["value"]).values())) >= 2
+
+
+def test_few_people_with_large_numbers_make_few_cuts() -> None:
+    table = pa.table({"value": [(-1) ** at * (2**53 - at) for at in range(1, 16)]})
+    found = kgather.anonymize(table, k=10, quasi_identifiers=["value"])
+    assert min(map(len, classes(found.rows.to_pylist(), ["value"]).values())) >= 10
 
 
 @pytest.mark.parametrize("display", ["range", "tight", "mean", "median"])

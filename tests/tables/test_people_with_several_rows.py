@@ -159,7 +159,6 @@ def test_a_pseudonym_tells_nothing_of_the_person() -> None:
         ({"within": "groups"}, "within needs unit"),
         ({"unit": "id", "rows_per_person": 3, "aggregate": {"age": "max"}}, "give one of them"),
         ({"unit": "id", "aggregate": {"id": "max"}}, "'id', which is no column that is shown"),
-        ({"unit": "id", "rows_per_person": 3, "sensitive": ["what"], "l": 2}, "would count many times"),
         ({"unit": "id", "rows_per_person": 3, "pseudonym": "who"}, "how many rows each person has"),
         ({"unit": "id", "rows_per_person": 3, "method": "lattice"}, "not people"),
         ({"unit": "id", "rows_per_person": 3, "population": "all", "k_map": 9}, "cannot be given with rows_per_person"),

@@ -61,6 +61,9 @@ def test_the_population_matches_every_class(method: str, asked: dict[str, Any]) 
     measured = {check.check.partition(":")[0]: check.measured for check in found.checks}
     if "k_map" in asked:
         assert measured["k-map"] == min(matched for _, matched in counted)
+    assert found.risks["population_journalist"] == round(max(1 / matched for _, matched in counted), 4)
+    named = sum(n / matched for n, matched in counted) / len(TABLE)
+    assert found.risks["population_marketer"] == pytest.approx(named, abs=1e-4)
     assert len(counted) > 1
     assert found.rows.num_rows == len(TABLE)
 
@@ -135,3 +138,17 @@ def test_in_sql_and_by_command(tmp_path: Path) -> None:
     assert "k-map" in done.output
     assert "everybody" not in (tmp_path / "release" / "audit.json").read_text(encoding="utf-8")
     assert all(check.passed for check in kgather.verify(tmp_path / "release").checks)
+
+
+def test_words_of_cells_are_read_as_they_are_written() -> None:
+    # NaN is shown as null, and ranges of an order may have any values at their ends.
+    everybody = [
+        {"size": size, "grade": grade} for size in (1.5, 2.5, float("nan"), 3.5) for grade in ("a", "b to c", "d") * 5
+    ]
+    found = kgather.anonymize(
+        pa.Table.from_pylist(everybody[::2]), k=2, k_map=9, population=pa.Table.from_pylist(everybody),
+        quasi_identifiers={"size": {"step": 1}, "grade": {"order": ["a", "b to c", "d"]}},
+    )  # fmt: skip
+    [check] = found.checks[-1:]
+    assert check.check.startswith("k-map")
+    assert check.measured >= 9

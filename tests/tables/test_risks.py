@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+import kgather
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._settings.table import table_settings
@@ -206,3 +207,26 @@ def test_what_cannot_be_attacked_is_refused(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "odd.csv").write_text("age,job\nold,a\nyoung,b\n", encoding="utf-8")
     with pytest.raises(InputError, match="types of the release's columns"):
         read_population(str(tmp_path / "odd.csv"), found, LoadOptions())
+
+
+def test_python_attacks_a_table_as_the_command_does(folder: Path) -> None:
+    release = folder / "release"
+    asked = {"original": folder / "people.csv", "publish_seed": 3, "known": [2], "targets": 60}
+    report = kgather.attack(release, population=folder / "population.csv", **asked)
+    by_name = {result.attack: result for result in report.results}
+    assert sorted(by_name) == ["background", "homogeneity", "journalist", "linkage"]
+    assert by_name["linkage"].group is not None
+    assert by_name["linkage"].group.value == 1.0
+    assert by_name["journalist"].details["most"] == 0.1
+    alone = kgather.attack(release, attacks=["linkage"], on_original=False, **asked)
+    assert [result.user for result in alone.results] == [by_name["linkage"].user]
+    for wrong, told in (
+        ({"noisy": True}, "`noisy` is for releases of ratings"),
+        ({"second": release}, "`second` is for releases of ratings"),
+        ({"attacks": ["scoring"]}, "linkage, journalist"),
+        ({"hierarchies": {"zip": "x.csv"}}, "no quasi-identifier"),
+    ):
+        with pytest.raises(InputError, match=told):
+            kgather.attack(release, **asked, **wrong)
+    with pytest.raises(InputError, match="`population` is for the release of a table"):
+        kgather.attack(folder, original=folder / "people.csv", population=folder / "population.csv")

@@ -67,7 +67,8 @@ models:
   - name: by_place
     data_tests:
       - kgather.anonymized:
-          arguments: {k: 10, quasi_identifiers: [age, zip, sex at birth, order], sensitive: [illness], l: 3}
+          arguments: {k: 10, quasi_identifiers: [age, zip, sex at birth, order], sensitive: [illness], l: 3,
+                      unit: patient_id, method: mondrian, suppress: 0.0, others: []}
   - name: clustered
     data_tests:
       - kgather.anonymized:

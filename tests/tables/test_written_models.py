@@ -146,3 +146,15 @@ def test_bounds_hold_whatever_cells_show() -> None:
     rows = pa.Table.from_pylist([{"age": age} for age in [20] * 30 + [90] * 3])
     with pytest.raises(PromiseError, match="would have to be suppressed"):
         kgather.anonymize(rows, k=5, quasi_identifiers={"age": {"step": 1, "widest": 5, "show": "tight"}})
+
+
+@pytest.mark.parametrize("method", ["mondrian", "cluster"])
+def test_null_is_the_last_value_of_an_ordered_column(method: str) -> None:
+    draws = random.Random(3)
+    rows = [{"age": draws.randrange(20, 80), "ill": draws.choice(["a", "a", "b", "c", None])} for _ in range(300)]
+    found = kgather.anonymize(
+        pa.Table.from_pylist(rows), k=3, quasi_identifiers={"age": {"step": 1}}, method=method,
+        sensitive={"ill": {"t": 0.2, "ordered": True}},
+    )  # fmt: skip
+    assert found.report["classes"] > 1
+    assert [check.passed for check in found.checks] == [True, True]

@@ -305,14 +305,15 @@ def command(
     names = None if attacks is None else [name.strip() for name in attacks.split(",") if name.strip()]
     options = load_options(reading)
     if holds_table(release):
-        _refuse_of_ratings(
+        from kgather._cli.attack_table import print_table
+        from kgather._tables.attacking import attack_table, refuse_of_ratings
+
+        refuse_of_ratings(
             {
                 "--noisy": noisy, "--dates": dates, "--from": pool != "all", "--second": second, "--others": others,
                 "--set": assignments,
             }
         )  # fmt: skip
-        from kgather._cli.attack_table import attack_table, print_table
-
         with StageProgress() as progress:
             report = attack_table(
                 release, original, pairs("--hierarchy", hierarchy), options, population=population,
@@ -384,13 +385,6 @@ def _finish(
         say(sentence)
     if wrong:
         raise typer.Exit(NOT_KEPT)
-
-
-def _refuse_of_ratings(given: Mapping[str, object]) -> None:
-    meaningless = [option for option, value in given.items() if value]
-    if meaningless:
-        msg = f"{', '.join(meaningless)} is for releases of ratings. This is the release of a table."
-        raise InputError(msg)
 
 
 def _check(

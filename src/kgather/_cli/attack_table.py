@@ -1,65 +1,15 @@
-"""`kgather attack` on the release of a table of people."""
+"""What `kgather attack` says of the release of a table of people."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from kgather._cli.console import print_line
-from kgather._errors import InputError
-from kgather._loaders import LoadOptions
 
 if TYPE_CHECKING:
     from kgather._attacks.results import AttackReport, Rate
-
-
-def one_original(originals: Sequence[str]) -> str:
-    """The one file that a table was made from. Raises InputError where there are several."""
-    if len(originals) != 1:
-        msg = f"a table is anonymized from one file: give --original once, not {len(originals)} times."
-        raise InputError(msg)
-    return originals[0]
-
-
-def attack_table(
-    release: Path,
-    originals: Sequence[str],
-    hierarchies: Mapping[str, str],
-    load_options: LoadOptions,
-    *,
-    population: str | None,
-    sampling_fraction: float | None,
-    publish_seed: int,
-    known: Sequence[int],
-    targets: int,
-    seed: int,
-    attacks: Sequence[str] | None,
-    original_too: bool,
-    report: Callable[[str, int, int], None],
-) -> "AttackReport":
-    """Open a release with its original and attack it: see `kgather._tables.attacks.attack`."""
-    from kgather._tables.again import opened, release_settings
-    from kgather._tables.attacks import attack
-    from kgather._tables.audit import risks_of_release
-    from kgather._tables.journalist import read_population
-
-    settings = release_settings(release, seed=publish_seed, hierarchies=hierarchies)
-    found = opened(release, one_original(originals), settings, load_options, report=report)
-    people = None if population is None else read_population(population, found, load_options)
-    return attack(
-        found,
-        risks_of_release(release, settings),
-        known=known,
-        targets=targets,
-        seed=seed,
-        attacks=attacks,
-        original_too=original_too,
-        population=people,
-        sampling_fraction=sampling_fraction,
-    )
 
 
 def print_table(report: "AttackReport") -> None:

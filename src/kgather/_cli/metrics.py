@@ -103,7 +103,7 @@ def command(
                 "a table."
             )
             raise InputError(msg)
-        from kgather._cli.attack_table import one_original
+        from kgather._tables.attacking import one_original
         from kgather._tables.metrics import measure_table
 
         with StageProgress() as progress:

@@ -23,30 +23,33 @@ def cells(
     group: NDArray[np.int64],
     rows: NDArray[np.int64],
     k: int,
-) -> list[str | None]:
-    """The text of each class, [g].
+) -> tuple[list[str | None], NDArray[np.float64]]:
+    """The text of each class, [g], and its loss without weight, float64[g], at most 1.
 
     low, high: int32[g], the least and greatest codes of the classes. ids, group and rows: int64[p], of pieces of the
     table the value in the dictionary, the class and the number of rows. k: rows that hold a median that is shown.
     """
     texts = column.show(low, high)
+    loss = np.minimum(column.loss.of(low, high), 1.0)
     if not column.display or len(group) == 0:
-        return texts
+        return texts, loss
     mixed = column.loss.nullable & (low == 0) & (high > 0)  # with nulls: what is shown of the others is not of all
     if column.display == "set":
-        return _sets(column, texts, ids, group, rows)
+        return _sets(column, texts, loss, ids, group, rows)
     if column.line is None:  # nothing but nulls
-        return texts
-    shown, ids = np.unique(column.line.numbers, return_inverse=True)[0], _places(column.line.numbers)[ids]
+        return texts, loss
+    shown, first = np.unique(column.line.numbers, return_index=True)
+    scaled, ids = column.line.scaled[first], _places(column.line.numbers)[ids]
     starts, values, times = _held(ids, group, rows, len(texts))
     plain = np.array([text is not None for text in texts]) & ~mixed
     if column.display == "tight":
-        return _tight(column, texts, low, high, plain, starts, shown[values], times)
+        return _tight(column, texts, loss, low, high, plain, starts, shown[values], scaled[values], times)
     kinds, found, grains = averages(starts, shown[values], times, k, medians=column.display == "median")
-    return [
-        _average(int(kind), float(average), float(grain)) if of_numbers and kind != NEITHER else text
-        for text, of_numbers, kind, average, grain in zip(texts, plain, kinds, found, grains, strict=True)
-    ]
+    averaged = plain & (kinds != NEITHER)
+    for c in np.flatnonzero(averaged):
+        texts[c] = _average(int(kinds[c]), float(found[c]), float(grains[c]))
+        loss[c] = scaled[values[starts[c + 1] - 1]] - scaled[values[starts[c]]]
+    return texts, loss
 
 
 def _places(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -67,17 +70,21 @@ def _held(
 def _tight(
     column: Coded,
     texts: list[str | None],
+    loss: NDArray[np.float64],
     low: NDArray[np.int32],
     high: NDArray[np.int32],
     plain: NDArray[np.bool_],
     starts: NDArray[np.int64],
     numbers: NDArray[np.float64],
+    scaled: NDArray[np.float64],
     times: NDArray[np.int64],
-) -> list[str | None]:
+) -> tuple[list[str | None], NDArray[np.float64]]:
     """Ranges whose ends are the least and the greatest number, if enough rows hold them, and else the cuts."""
     assert column.line is not None
+    assert column.loss.low is not None
+    assert column.loss.high is not None
     line = column.line
-    found = list(texts)
+    found, cost = list(texts), loss.copy()
     for c in np.flatnonzero(plain):
         first, last = starts[c], starts[c + 1] - 1
         lowest_is_held = times[first] >= column.holders
@@ -85,33 +92,38 @@ def _tight(
         if lowest_is_held and highest_is_held:
             a, b = line.text(numbers[first]), line.text(numbers[last])
             found[c] = a if a == b else f"[{a}, {b}]"
+            cost[c] = scaled[last] - scaled[first]
         elif lowest_is_held:
             end = line.end[high[c]]
             a = line.text(numbers[first])
             found[c] = f">= {a}" if np.isposinf(end) else f"[{a}, {line.text(end)})"
+            cost[c] = max(column.loss.high[high[c]] - scaled[first], 0.0)
         elif highest_is_held:
             start = line.start[low[c]]
             b = line.text(numbers[last])
             found[c] = f"<= {b}" if np.isneginf(start) else f"[{line.text(start)}, {b}]"
-    return found
+            cost[c] = max(scaled[last] - column.loss.low[low[c]], 0.0)
+    return found, cost
 
 
 def _sets(
     column: Coded,
     texts: list[str | None],
+    loss: NDArray[np.float64],
     ids: NDArray[np.int64],
     group: NDArray[np.int64],
     rows: NDArray[np.int64],
-) -> list[str | None]:
+) -> tuple[list[str | None], NDArray[np.float64]]:
     """The values of a class as a set, where each is held by enough rows and none is null."""
     starts, values, times = _held(ids, group, rows, len(texts))
     fits = np.minimum.reduceat(times, starts[:-1]) >= column.holders
-    found = list(texts)
+    found, cost = list(texts), loss.copy()
     for c in np.flatnonzero(fits & (np.diff(starts) > 1)):
         named = [column.texts[value] for value in values[starts[c] : starts[c + 1]]]
         if None not in named:
             found[c] = as_set([str(each) for each in named])
-    return found
+            cost[c] = (len(named) - 1) / max(column.loss.codes - 1, 1)
+    return found, cost
 
 
 def _average(kind: int, average: float, grain: float) -> str:

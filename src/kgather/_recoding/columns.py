@@ -172,9 +172,15 @@ def _ordered(name: str, asked: QuasiIdentifier, values: Sequence[str | None]) ->
         raise InputError(msg)
     ends = np.arange(len(place)) / max(len(place) - 1, 1)
     order = asked.order
+    if len(set(hierarchies.ranges(order)) | place.keys()) < len(hierarchies.ranges(order)) + len(place):
+        msg = (
+            f"order of column '{name}' has values with ' to ' in them, so that a range would be shown as another one "
+            "or as a value. Name them otherwise, or give a hierarchy."
+        )
+        raise InputError(msg)
 
     def text(low: int, high: int) -> str:
-        return order[low] if low == high else f"{order[low]} to {order[high]}"
+        return order[low] if low == high else hierarchies.as_range(order[low], order[high])
 
     codes = np.array([-1 if value is None else place[value] for value in values], dtype=np.int32)
     return on_line(codes, ends, ends, text, asked, f"ordered category of {len(place)} values")

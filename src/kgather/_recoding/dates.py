@@ -31,15 +31,19 @@ def moment(
     if isinstance(asked.step, float | int):
         msg = f"step of column '{name}' is minute, hour, day, week, month, quarter, year or decade, not {asked.step:g}."
         raise InputError(msg)
-    step = str(asked.step) if asked.step else _sensible_step(present, weight, k, has_time=kind != "DATE")
+    step = (
+        str(asked.step)
+        if asked.step
+        else _sensible_step(present, weight, k, has_time=kind != "DATE", widest=asked.widest)
+    )
     said = f"date with cuts every {step}" + ("" if asked.step else ", found by the spread of the values")
     minutes = _WITHIN_A_DAY.get(step)
     if minutes is not None:
         cuts = _every(present, minutes)
-        return binned(days, weight, cuts, asked, said, _moment_text, unit=None, shown_as=_floored(days, 1))
+        return binned(name, days, weight, cuts, asked, said, _moment_text, unit=None, shown_as=_floored(days, 1))
     cuts = _calendar(present, step)
     unit = 1.0 if step == "day" else None
-    return binned(days, weight, cuts, asked, said, _day_text, unit=unit, shown_as=np.floor(days))
+    return binned(name, days, weight, cuts, asked, said, _day_text, unit=unit, shown_as=np.floor(days))
 
 
 def time_of_day(
@@ -67,7 +71,7 @@ def time_of_day(
     cuts = np.append(cuts[cuts <= 1.0], 1.0 + 1 / _MINUTES)
     if asked.widest is not None:
         asked = asked.model_copy(update={"widest": asked.widest / _MINUTES})
-    return binned(days, weight, np.unique(cuts), asked, said, _clock_text, unit=None, shown_as=_floored(days, 1))
+    return binned(name, days, weight, np.unique(cuts), asked, said, _clock_text, unit=None, shown_as=_floored(days, 1))
 
 
 def _days(name: str, value: str) -> float:
@@ -124,14 +128,19 @@ def _spread(present: NDArray[np.float64], weight: NDArray[np.int64], k: int) -> 
     return float(max(high - low, 0))
 
 
-def _sensible_step(present: NDArray[np.float64], weight: NDArray[np.int64], k: int, *, has_time: bool) -> str:
+def _sensible_step(
+    present: NDArray[np.float64], weight: NDArray[np.int64], k: int, *, has_time: bool, widest: float | None
+) -> str:
+    """The step that is nearest to a twentieth of the spread, and no wider than a range may be."""
     if len(present) == 0:
         return "year"
     wanted = _spread(present, weight, k) / _WANTED
     lengths = [("day", 1.0), ("week", 7.0), ("month", 31.0), ("quarter", 92.0), ("year", 366.0)]
     if has_time:
         lengths = [("minute", 1 / _MINUTES), ("hour", 1 / 24), *lengths]
-    return next((step for step, length in lengths if length >= wanted), "decade")
+    lengths.append(("decade", 3653.0))
+    fit = [(step, length) for step, length in lengths if widest is None or length <= widest] or lengths[:1]
+    return next((step for step, length in fit if length >= wanted), fit[-1][0])
 
 
 def _every(present: NDArray[np.float64], minutes: int) -> NDArray[np.float64]:

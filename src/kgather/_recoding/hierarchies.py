@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kgather._errors import InputError
 
 EVERYTHING = "*"
+_TO = " to "
 _SET = 16  # values of a found group, beyond which groups are not joined to wider ones
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _RANGE = re.compile(
@@ -134,18 +135,32 @@ def lines(column: str, given: str | Sequence[Sequence[str]] | Mapping[str, Any])
     return [[tree.labels[node] for node in path] for path in tree.nodes.T]
 
 
+def as_range(first: str, last: str) -> str:
+    """How values of an ordered category from the first to the last are shown."""
+    return f"{first}{_TO}{last}"
+
+
+def ranges(order: Sequence[str]) -> list[str]:
+    """The texts of ranges of an ordered category that may be taken for another one or a value: where one has ` to `."""
+    odd = {at for at, value in enumerate(order) if _TO.strip() in value}
+    if not odd:
+        return []
+    return [as_range(order[a], order[b]) for a in range(len(order)) for b in range(a + 1, len(order))]
+
+
 def flat(leaves: Sequence[str]) -> Hierarchy:
     """The hierarchy of a column that has none: a value or nothing."""
     return Hierarchy(leaves, {leaf: (leaf, EVERYTHING) for leaf in leaves})
 
 
 def prefixes(leaves: Sequence[str]) -> Hierarchy:
-    """The hierarchy of texts by their beginnings, one character less on each level."""
+    """The hierarchy of texts by their beginnings, one character less on each level. A star is any character or, at the
+    end, none: 021** is true of 021, too."""
     length = max((len(leaf) for leaf in leaves), default=0)
     paths = {
         leaf: (
             *(
-                leaf if kept >= len(leaf) else leaf[:kept] + EVERYTHING * (length - kept)
+                leaf if kept > len(leaf) or kept == length else leaf[:kept] + EVERYTHING * (length - kept)
                 for kept in range(length, 0, -1)
             ),
             EVERYTHING,

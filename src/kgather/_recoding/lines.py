@@ -1,11 +1,12 @@
 """Columns whose values lie on a line: the bins between cuts, their losses, and the ranges that are shown."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgather._errors import InputError
 from kgather._recoding.hierarchies import EVERYTHING
 from kgather._settings.table import QuasiIdentifier
 from kgather.udfs.recoding.loss import ColumnLoss
@@ -18,10 +19,12 @@ class Line:
     """What lies behind the codes of a number, date or time.
 
     numbers float64[v]: the values, as they may be shown themselves; NaN for null. start, end float64[codes]: between
-    which cuts a code lies (start <= value < end), NaN for the code of null. text: a number as it is shown.
+    which cuts a code lies (start <= value < end), NaN for the code of null. text: a number as it is shown. scaled
+    float64[v]: the numbers on the scale of the loss.
     """
 
     numbers: NDArray[np.float64]
+    scaled: NDArray[np.float64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     text: Callable[[float], str]
@@ -68,7 +71,7 @@ def on_line(
         codes = (codes + 1).astype(np.int32)
         low, high = np.append(0.0, low), np.append(0.0, high)
         if line is not None:
-            line = Line(line.numbers, np.append(np.nan, line.start), np.append(np.nan, line.end), line.text)
+            line = replace(line, start=np.append(np.nan, line.start), end=np.append(np.nan, line.end))
     shift = int(nullable)
 
     def show(least: NDArray[np.integer], greatest: NDArray[np.integer]) -> list[str | None]:
@@ -79,11 +82,14 @@ def on_line(
         ]
         return [texts[each] for each in which.ravel()]
 
-    loss = ColumnLoss(len(low), low=low, high=high, nullable=nullable, most=most, weight=asked.weight)
+    # A star is wider than any range.
+    apart = asked.widest is not None
+    loss = ColumnLoss(len(low), low=low, high=high, nullable=nullable, most=most, weight=asked.weight, null_apart=apart)
     return Coded(codes, loss, show, said, line=line)
 
 
 def binned(
+    name: str,
     numbers: NDArray[np.float64],
     weight: NDArray[np.int64],
     cuts: NDArray[np.float64],
@@ -96,8 +102,9 @@ def binned(
 ) -> Coded:
     """Codes of the bins between cuts; what lies beyond the outer ones is shown as such.
 
-    numbers float64[v], NaN for null; weight int64[]: the rows of those that are none. unit: numbers are whole multiples
-    of it. shown_as float64[v]: the numbers as they may be shown, where that is coarser than they are.
+    name: that of the column, for messages. numbers float64[v], NaN for null; weight int64[]: the rows of those that are
+    none. unit: numbers are whole multiples of it. shown_as float64[v]: the numbers as they may be shown, where that is
+    coarser than they are. Raises InputError where a range without an end would be wider than `widest`.
     """
     is_null = np.isnan(numbers)
     bins = np.searchsorted(cuts, numbers, side="right") - 1  # -1 below the first cut, len - 1 from the last on
@@ -110,7 +117,14 @@ def binned(
     # A bin of one whole number loses nothing.
     low = np.clip(start, least, greatest)
     high = np.clip(end - unit if unit else end, low, greatest)
-    low, high, width = _scaled(low, high, present, weight)
+    if asked.widest is not None and np.isinf([start.min(), end.max()]).any():
+        msg = (
+            f"column '{name}' has values beyond its outer cuts, which are shown as ranges without an end, and none may "
+            "be wider than widest. Give cuts around all values, or a step."
+        )
+        raise InputError(msg)
+    own = numbers if shown_as is None else shown_as
+    low, high, scaled, width = _scaled(low, high, own, present, weight)
 
     def shown(a: int, b: int) -> str:
         return as_range(start[a], end[b], text, unit)
@@ -118,7 +132,7 @@ def binned(
     most = 1.0
     if asked.widest is not None and width > 0:
         most = min(max(asked.widest - (unit or 0.0), 0.0) / width, 1.0)
-    line = Line(numbers if shown_as is None else shown_as, start, end, text)
+    line = Line(own, scaled, start, end, text)
     return on_line(codes, low, high, shown, asked, said, most=most, line=line)
 
 
@@ -134,11 +148,15 @@ def as_range(first: float, last: float, text: Callable[[float], str], unit: floa
 
 
 def _scaled(
-    low: NDArray[np.float64], high: NDArray[np.float64], present: NDArray[np.float64], weight: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """The ends on a scale from 0 to 1, and how wide the scale is."""
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    present: NDArray[np.float64],
+    weight: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+    """The ends and the numbers on a scale from 0 to 1, and how wide the scale is."""
     if len(present) == 0 or present.min() == present.max():
-        return np.zeros_like(low), np.zeros_like(high), 0.0
+        return np.zeros_like(low), np.zeros_like(high), np.zeros_like(numbers), 0.0
     order = np.argsort(present, kind="stable")
     upto = np.cumsum(weight[order])
     near, far = (
@@ -152,5 +170,5 @@ def _scaled(
             start, end = near, far
         half = end / 2 - start / 2
         width = min(2 * half, 1e308)
-    low, high = np.clip(low, start, end), np.clip(high, start, end)
-    return (low / 2 - start / 2) / half, (high / 2 - start / 2) / half, width
+    found = [(np.clip(each, start, end) / 2 - start / 2) / half for each in (low, high, numbers)]
+    return found[0], found[1], found[2], width

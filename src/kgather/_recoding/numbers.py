@@ -11,6 +11,7 @@ from kgather._recoding.lines import Coded, binned
 from kgather._settings.table import QuasiIdentifier
 
 _EXACT = 2.0**53  # whole numbers beyond are not told apart
+_LEAST = 1e-300  # steps below are none: a share of them may be 0
 _WANTED = 20  # bins of a number whose cuts nobody said
 _TAIL = 0.01  # share of rows beyond the outer cuts of such a number
 _ROUND = 5  # outer cuts lie on multiples of so many steps
@@ -42,9 +43,11 @@ def number(
     else:
         cuts, step = _sensible(present, weight, k, whole=whole)
         if asked.widest is not None:  # ranges that are open at one end are as wide as can be
+            if 0 < asked.widest < step:
+                step = max(_up_to(asked.widest), 1.0 if whole else 0.0)
             cuts = _occupied(name, present, step)
         said = f"number with cuts every {step:g}, found by the spread of the values"
-    return binned(numbers, weight, cuts, asked, said, written, unit=1.0 if whole else None)
+    return binned(name, numbers, weight, cuts, asked, said, written, unit=1.0 if whole else None)
 
 
 def written(value: float) -> str:
@@ -54,9 +57,16 @@ def written(value: float) -> str:
 
 
 def nice(rough: float) -> float:
-    """The least of 1, 2, 5, 10, ... times a power of ten that is not below a number above 0."""
+    """The least of 1, 2, 5, 10, ... times a power of ten that is not below a number."""
+    rough = max(rough, _LEAST)
     scale = 10.0 ** math.floor(math.log10(rough))
     return next((each * scale for each in (1, 2, 5) if each * scale >= rough * (1 - 1e-9)), 10 * scale)
+
+
+def _up_to(most: float) -> float:
+    """The greatest of 1, 2, 5, 10, ... times a power of ten that is not above a number above 0."""
+    scale = 10.0 ** math.floor(math.log10(most))
+    return next(each * scale for each in (5, 2, 1) if each * scale <= most * (1 + 1e-9))
 
 
 def _occupied(name: str, present: NDArray[np.float64], step: float) -> NDArray[np.float64]:
@@ -89,7 +99,8 @@ def _sensible(
     beyond = max(k, int(_TAIL * upto[-1]))
     low = present[min(int(np.searchsorted(upto, beyond)), len(present) - 1)]
     high = present[max(int(np.searchsorted(upto, upto[-1] - beyond)), 0)]
-    spread = high / 2 - low / 2  # half of it, as all of it may be beyond the largest number
+    # Half of it, as all of it may be beyond the largest number. Of few rows `low` may be the higher one.
+    spread = abs(high / 2 - low / 2)
     step = 1.0 if spread <= 0 else nice(max(spread / (_WANTED / 2), 1.0 if whole else 0.0))
     coarse = _ROUND * step
     if np.isfinite(coarse) and max(abs(low), abs(high)) / coarse < _EXACT / (2 * _ROUND):

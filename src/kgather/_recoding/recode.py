@@ -20,10 +20,10 @@ from kgather._recoding.lines import Coded
 from kgather._recoding.reach import reach
 from kgather._settings.table import TableSettings
 from kgather.udfs._shared.hashing import mix, seed64
-from kgather.udfs.recoding import cluster, lattice, mdav, mondrian, persons
+from kgather.udfs.recoding import cluster, holders, lattice, mdav, mondrian, persons
 from kgather.udfs.recoding.loss import FORBIDDEN, Losses, losses
 from kgather.udfs.recoding.minimality import SURE, Believed, believed
-from kgather.udfs.recoding.models import Model, failing, merge_until_kept
+from kgather.udfs.recoding.models import DIVERSITIES, Model, failing, measures_of_people, merge_until_kept
 from kgather.udfs.recoding.population import Population, merge_until_matched
 
 EVERYTHING = "*"
@@ -153,13 +153,24 @@ def recode(
     as_given = sensitive
     sensitive, trees = _along_trees(settings, sensitive, dictionaries[len(names) :])
     models = _models(settings, types[len(names) :], trees)
-    kept = merge_until_kept(
-        low[~out], high[~out], group[~out], sensitive[combination][~out], rows[~out], priced, models,
-        list(settings.sensitive), whole=(sensitive, counted),
-    )  # fmt: skip
-    told = _minimality(
-        settings, group[~out], kept, sensitive[combination][~out], rows[~out], models, (sensitive, counted)
-    )
+    kept = group[~out]
+    while True:
+        kept = merge_until_kept(
+            low[~out], high[~out], kept, sensitive[combination][~out], rows[~out], priced, models,
+            list(settings.sensitive), whole=(sensitive, counted), person=who,
+        )  # fmt: skip
+        if who is None or not models:
+            break
+        # People may be in several classes that show the same, and a reader takes these for one.
+        alike = _alike(columns, low, high, kept)
+        if alike.max() == kept.max():
+            break
+        kept = alike
+    told = {}
+    if who is None:  # who knows how classes were made deals rows to people, a row a person
+        told = _minimality(
+            settings, group[~out], kept, sensitive[combination][~out], rows[~out], models, (sensitive, counted)
+        )
     if settings.population is not None and len(kept):
         codes_of_all = np.stack([c.codes[each] for c, each in zip(columns, of_population, strict=True)], axis=1)
         least, most = settings.presence or (0.0, 1.0)
@@ -169,18 +180,23 @@ def recode(
         )
     group = np.full(len(out), int(kept.max(initial=-1)) + 1, dtype=np.int64)
     group[~out] = kept
-    group, suppressed = _suppressed(settings, low, high, group, out, sensitive[combination], rows, columns, models)
+    group, suppressed = _suppressed(
+        settings, low, high, group, out, sensitive[combination], rows, columns, models, who
+    )  # fmt: skip
     class_low, class_high = _boxes(low, high, group, len(suppressed))
-    shown = []
+    shown, lost = [], []
     for j, column in enumerate(columns):
         of_pieces = numbers[j][combination]
-        texts = cells(column, class_low[:, j], class_high[:, j], of_pieces, group, rows, settings.k)
+        texts, loss = cells(column, class_low[:, j], class_high[:, j], of_pieces, group, rows, settings.k)
         shown.append([EVERYTHING if gone else text for text, gone in zip(texts, suppressed, strict=True)])
+        lost.append(np.where(suppressed, 1.0, loss))
     first, last = _ranks(combination, rows)
     evidence = Evidence(
         columns, codes, as_given, counted, combination, group, rows, class_low, class_high, suppressed
     )  # fmt: skip
-    report = _report(settings, evidence, tuples, weight) | told
+    report = _report(settings, evidence, tuples, weight, lost) | told
+    if who is not None:
+        report |= _of_people(settings, _numbered(shown, group), sensitive, counted, who, models)
     of_people = group if of_people is None else of_people
     return Recoded(order[combination], group, of_people, first, last, shown, suppressed, report, evidence)
 
@@ -316,12 +332,15 @@ def _deal(of, ids, counts, owner, group, rows):  # type: ignore[no-untyped-def]
 def _along_trees(
     settings: TableSettings, sensitive: NDArray[np.int64], dictionaries: Sequence[Sequence[str | None]]
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int32] | None]]:
-    """The values of sensitive columns with a hierarchy numbered in the order of a walk through it, and its nodes."""
+    """The values of sensitive columns with a hierarchy numbered in the order of a walk through it, and its nodes; of
+    others in their order, null last, as `kg_t_closeness` has it."""
     found = sensitive.copy()
     trees: list[NDArray[np.int32] | None] = []
     for place, ((name, asked), values) in enumerate(zip(settings.sensitive.items(), dictionaries, strict=True)):
         if asked.hierarchy is None:
             trees.append(None)
+            if None in values:
+                found[:, place] = (sensitive[:, place] - 1) % len(values)
             continue
         tree = hierarchies.read(name, asked.hierarchy)
         walked, nodes = hierarchies.walked(name, tree, values)
@@ -372,6 +391,7 @@ def _suppressed(
     rows: NDArray[np.int64],
     columns: Sequence[Coded],
     models: Sequence[Model],
+    person: NDArray[np.int64] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The classes once those that may not be shown, or were left out, are one that shows nothing of quasi-identifiers.
 
@@ -397,7 +417,7 @@ def _suppressed(
         gone = int(size[chosen].sum())
         if gone > settings.suppress * total:
             break
-        if gone >= settings.k and not (models and _fails_with_whole(sensitive, rows, inside, models)):
+        if gone >= settings.k and not (models and _fails_with_whole(sensitive, rows, inside, models, person)):
             names, group = np.unique(np.where(inside, g, group), return_inverse=True)
             return group.astype(np.int64), names == g
     least = _in_steps(int(size[forbidden].sum()), settings.k)
@@ -413,10 +433,11 @@ def _fails_with_whole(
     rows: NDArray[np.int64],
     inside: NDArray[np.bool_],
     models: Sequence[Model],
+    person: NDArray[np.int64] | None,
 ) -> bool:
     """Whether the rows inside do not keep the models, t against all rows."""
     group = np.where(inside, 0, 1)
-    return bool(failing(group, sensitive, rows, models)[0])
+    return bool(failing(group, sensitive, rows, models, person=person)[0])
 
 
 def _in_steps(number: int, k: int) -> int:
@@ -434,6 +455,53 @@ def _ranks(combination: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDA
     last = np.empty(len(order), dtype=np.int64)
     last[order] = upto - np.repeat(before, lengths)
     return last - rows + 1, last
+
+
+def _alike(
+    columns: Sequence[Coded], low: NDArray[np.int32], high: NDArray[np.int32], group: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The classes once those are one that show the same."""
+    least, greatest = _boxes(low, high, group, int(group.max()) + 1)
+    return _numbered([column.show(least[:, j], greatest[:, j]) for j, column in enumerate(columns)], group)
+
+
+def _numbered(shown: Sequence[Sequence[str | None]], group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each piece the number of what its class shows. shown: for each column the text of each class."""
+    known: dict[tuple[str | None, ...], int] = {}
+    return np.array([known.setdefault(each, len(known)) for each in zip(*shown, strict=True)], dtype=np.int64)[group]
+
+
+def _of_people(
+    settings: TableSettings,
+    group: NDArray[np.int64],
+    sensitive: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    person: NDArray[np.int64],
+    models: Sequence[Model],
+) -> dict[str, Any]:
+    """What is kept and what is left, counted in people who have several rows. group: by what is shown."""
+    if models and failing(group, sensitive, rows, models, person=person).any():
+        msg = (
+            "a class of suppressed rows and one that shows nothing do not keep what is promised of sensitive columns "
+            "together. Suppress fewer rows, or ask for less."
+        )
+        raise PromiseError(msg)
+    names = list(settings.sensitive)
+    measured = measures_of_people(group, sensitive, rows, person, models)
+    single, marketer, columns = holders.told(group, list(sensitive.T), person)
+    kept: dict[str, dict[str, float]] = {}
+    for model, found in zip(models, measured, strict=True):
+        name = model.kind.partition("_")[0] if model.kind.startswith("t_") else model.kind
+        kept.setdefault(names[model.column], {})["l" if model.kind in DIVERSITIES else name] = round(found, 8)
+    return {
+        "people": {"sensitive": kept},
+        "risks": {
+            "prosecutor": round(single, 4),
+            "marketer": round(marketer, 4),
+            "homogeneity": {name: round(alone, 3) for name, (alone, _) in zip(names, columns, strict=True)},
+            "confident": {name: round(likely, 3) for name, (_, likely) in zip(names, columns, strict=True)},
+        },
+    }
 
 
 def _minimality(
@@ -469,10 +537,14 @@ def _told(found: Believed, k: int) -> dict[str, float]:
 
 
 def _report(
-    settings: TableSettings, found: Evidence, tuples: NDArray[np.int32], weight: NDArray[np.int64]
+    settings: TableSettings,
+    found: Evidence,
+    tuples: NDArray[np.int32],
+    weight: NDArray[np.int64],
+    lost: Sequence[NDArray[np.float64]],
 ) -> dict[str, Any]:
     """What was done and what it cost; of suppressed rows in steps of k. tuples, weight: the different codes and their
-    rows."""
+    rows. lost: for each column the loss of each class, float64[g]."""
     size = found.size
     total = size.sum()
     names = list(settings.quasi_identifiers)
@@ -482,8 +554,7 @@ def _report(
     )  # fmt: skip
     of_columns = {}
     for j, (name, column) in enumerate(zip(names, found.columns, strict=True)):
-        own = np.minimum(column.loss.of(found.low[:, j], found.high[:, j]), 1.0)
-        loss = float((np.where(found.suppressed, 1.0, own) * size).sum() / total)
+        loss = float((lost[j] * size).sum() / total)
         of_columns[name] = {"read": column.said, "loss": round(loss, 4), **measured["columns"][name]}
     return {
         "rows": int(total),

@@ -77,15 +77,14 @@ def _as_one(parts: Sequence[Step], last: str) -> str:
 
 def rows(settings: TableSettings) -> str:
     """The query for the rows of the table, after all steps. Their order tells what they show and nothing else."""
+    # With the relations that they are of: a column of the table may have the same name, and orders go by what is shown.
+    own = [*_own("kg_dealt.kg_s", settings.sensitive), *_own("kg_dealt.kg_o", settings.others)]
+    cells = [f"kg_ranked.kg_shown[{place}]" for place in range(1, len(settings.quasi_identifiers) + 1)]
     shown = ", ".join(
-        [
-            *(f"kg_shown[{place}] as {identifier(name)}" for place, name in enumerate(settings.quasi_identifiers, 1)),
-            *(f"kg_s{place} as {identifier(name)}" for place, name in enumerate(settings.sensitive, 1)),
-            *(f"kg_o{place} as {identifier(name)}" for place, name in enumerate(settings.others, 1)),
-        ]
+        f"{cell} as {identifier(name)}" for cell, name in zip([*cells, *own], settings.shown, strict=True)
     )
     # The same order as by all columns, but texts are compared once a class and not once a row.
-    order = ", ".join(["kg_rank", *_own("kg_s", settings.sensitive), *_own("kg_o", settings.others)])
+    order = ", ".join(["kg_ranked.kg_rank", *own])
     counted = f" cross join kg_people where {people.sound(settings)}" if settings.counts_people else ""
     told = f"from kg_dealt join kg_ranked using (kg_class){counted}"
     if settings.pseudonym is None:

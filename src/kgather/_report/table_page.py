@@ -45,6 +45,8 @@ _CHANCES = (
     ("prosecutor", "Prosecutor: the largest chance to pick the row of a person who is known to be in the table"),
     ("journalist", "Journalist, estimated: the largest chance that a row is that of a person who looks like it"),
     ("journalist_mean", "Journalist, estimated: the same, on average over the rows"),
+    ("population_journalist", "Journalist with the population: the largest chance that a row is that of a person"),
+    ("population_marketer", "Marketer with the population: rows that are named rightly"),
     ("marketer", "Marketer: rows that are picked rightly if one is drawn in each class"),
 )
 _READ = (

@@ -227,12 +227,6 @@ class TableSettings(_Strict):
             msg = "a lattice puts rows into classes, not people: choose mondrian, cluster or mdav"
             raise ValueError(msg)
         if self.has_several_rows:
-            if any((asked.l, asked.t, asked.alpha) != (None, None, None) for asked in self.sensitive.values()):
-                msg = (
-                    "l, t and alpha count rows, and a person with many of them would count many times: set aggregate, "
-                    "or rows_per_person 1"
-                )
-                raise ValueError(msg)
             for name, column in self.quasi_identifiers.items():
                 found = "grouping" if column.grouping is not None else f"show {column.show}"
                 if column.grouping is not None or name in self.shows_more:

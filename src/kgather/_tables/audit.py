@@ -1,6 +1,6 @@
 """What an anonymized table promises, measured on what was written, with the measures that check any table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from kgather._sql_text import identifier, literal
 from kgather._verify.connection import bounded
 from kgather._verify.table import FILE
 from kgather._verify.table import checks as verify_promises
+from kgather._verify.verdicts import at_least, at_most
 from kgather.udfs.measuring.population import chance_of_one
 
 SMALLEST_INTERSECTION = "people in the smallest intersection with the classes of the other tables"
@@ -43,7 +44,7 @@ def checks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSetting
     return found
 
 
-def of_people(settings: TableSettings, measured: Mapping[str, int | None]) -> tuple[Check, ...]:
+def of_people(settings: TableSettings, measured: Mapping[str, Any]) -> tuple[Check, ...]:
     """What is promised of people where they have several rows or are in other tables, too. It was counted before it was
     left out whose each row is. measured: `kg_people` of `kgather._recoding.people`."""
 
@@ -57,6 +58,7 @@ def of_people(settings: TableSettings, measured: Mapping[str, int | None]) -> tu
             line("people in the smallest class", "in_class", settings.k),
             line("people whose rows are in the same set of classes, the fewest", "in_set", settings.k),
         ]
+        found += _of_sensitive(settings, measured.get("sensitive", {}))
     if settings.within is not None:
         torn = measured.get("torn") or 0
         found += [
@@ -68,6 +70,20 @@ def of_people(settings: TableSettings, measured: Mapping[str, int | None]) -> tu
     if settings.beside:
         found.append(line(SMALLEST_INTERSECTION, "beside", None))
     return tuple(found)
+
+
+def _of_sensitive(settings: TableSettings, measured: Mapping[str, Mapping[str, float]]) -> Iterator[Check]:
+    """What is promised of sensitive columns, of people: see `kgather.udfs.recoding.holders`."""
+    for name, asked in settings.sensitive.items():
+        found = measured.get(name, {})
+        if asked.l is not None:
+            yield at_least(f"{asked.diversity} l-diversity of {name}, counted in people", asked.l, found.get("l"))
+        if asked.t is not None:
+            yield at_most(f"t-closeness of {name}, counted in people", asked.t, found.get("t"))
+        if asked.alpha is not None:
+            yield at_most(
+                f"largest share of the people of a class who have one value of {name}", asked.alpha, found.get("alpha")
+            )
 
 
 def class_sizes(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> tuple[tuple[int, int], ...]:

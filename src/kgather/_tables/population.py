@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from kgather._recoding.hierarchies import EVERYTHING, lines, members
+from kgather._recoding.hierarchies import EVERYTHING, as_range, lines, members
 from kgather._release.release import Check
 from kgather._settings.table import QuasiIdentifier, TableSettings
 from kgather._sql_text import identifier
@@ -22,19 +22,25 @@ Covers = Callable[[str, NDArray[np.int64]], NDArray[np.bool_]]
 """Whether a label is true of values that are none of null, by their places among the different ones."""
 
 
-def checks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> tuple[Check, ...]:
-    """Check the written table for k-map and delta-presence. relation: what may stand after FROM.
+@dataclass(frozen=True)
+class Matched:
+    """Of each class its rows and the people of the population who match it, int64[g] each."""
+
+    rows: NDArray[np.int64]
+    people: NDArray[np.int64]
+
+
+def matched(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> Matched:
+    """Who of the population matches the classes of the written table. relation: what may stand after FROM.
 
     Every class is compared with the population by the words of its cells, column by column; what no label of a column
     covers is not looked at in the next. O(classes population columns) at worst.
     """
-    if settings.population is None:
-        return ()
     names = list(settings.quasi_identifiers)
     listed = ", ".join(map(identifier, names))
     classes = con.execute(f"select {listed}, count(*) from {relation} group by all order by all").fetchall()
     if not classes:
-        return ()
+        return Matched(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     texts = ", ".join(f"cast({identifier(name)} as varchar)" for name in names)
     people = con.execute(f"select {texts}, count(*) from {settings.population} group by all").fetchall()
     described = con.execute(f"describe select {listed} from {settings.population}").fetchall()
@@ -46,12 +52,29 @@ def checks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSetting
         for j, name in enumerate(names)
     ]
     counts = np.array([row[-1] for row in people], dtype=np.int64)
-    matched = np.zeros(len(classes), dtype=np.int64)
-    _count(covered, 0, np.arange(len(classes)), np.arange(len(people)), counts, matched)
-    share = np.array([row[-1] for row in classes]) / np.maximum(matched, 1)
+    alike = np.zeros(len(classes), dtype=np.int64)
+    _count(covered, 0, np.arange(len(classes)), np.arange(len(people)), counts, alike)
+    return Matched(np.array([row[-1] for row in classes], dtype=np.int64), alike)
+
+
+def risks(found: Matched) -> dict[str, float]:
+    """Who has the population: the journalist's chance, at most, that a row is that of a person who looks like it, and
+    the marketer's share of all rows that are named rightly, one person drawn for each."""
+    if len(found.rows) == 0:
+        return {}
+    chance = 1 / np.maximum(found.people, found.rows)
+    mean = float((chance * found.rows).sum() / found.rows.sum())
+    return {"population_journalist": round(float(chance.max()), 4), "population_marketer": round(mean, 4)}
+
+
+def checks(matched: Matched, settings: TableSettings) -> tuple[Check, ...]:
+    """Check for k-map and delta-presence."""
+    if settings.population is None or len(matched.rows) == 0:
+        return ()
+    share = matched.rows / np.maximum(matched.people, 1)
     found = []
     if settings.k_map is not None:
-        least = int(matched.min())
+        least = int(matched.people.min())
         found.append(
             Check("k-map: people of the population that match a class", settings.k_map, least, least >= settings.k_map)
         )
@@ -90,6 +113,8 @@ class _Column:
 def _column(
     name: str, asked: QuasiIdentifier, kind: str, labels: Sequence[str | None], values: Sequence[str | None]
 ) -> _Column:
+    if _NUMBERS.fullmatch(kind) and asked.kind in (None, "number"):
+        values = [None if value == "nan" else value for value in values]  # shown as null
     named, of_label = _numbered(labels)
     held, of_value = _numbered(values)
     null = held.index(None) if None in held else -1
@@ -129,10 +154,13 @@ def _covers(name: str, asked: QuasiIdentifier, kind: str, values: Sequence[str])
     if asked.order is not None:
         rank = {value: at for at, value in enumerate(asked.order)}
         ranks = np.array([rank.get(value, -1) for value in values])
+        ends = {value: (at, at) for value, at in rank.items()} | {
+            as_range(low, high): (a, b) for low, a in rank.items() for high, b in rank.items() if a < b
+        }
 
         def between(label: str, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-            low, _, high = (label, "", label) if label in rank else label.partition(" to ")
-            return np.asarray((ranks[places] >= rank[low]) & (ranks[places] <= rank[high]), dtype=np.bool_)
+            low, high = ends[label]
+            return np.asarray((ranks[places] >= low) & (ranks[places] <= high), dtype=np.bool_)
 
         return between
     if asked.kind in ("mask", "prefix") or asked.mask is not None or asked.keep:

@@ -229,11 +229,14 @@ def _not_promised(settings: TableSettings) -> Iterator[str]:
         "That the classes tell nothing of sensitive values: where l, t or alpha is asked for, classes that failed it "
         "were merged, and that they were merged tells that they failed."
     )
-    if settings.has_several_rows:
-        yield (
-            "That sensitive values of a class are of many people: somebody with many rows has many of them. Nor that "
-            "rows cannot be told to be one person's by a value that nobody else has in a column that is shown as it is."
-        )
+    if not settings.has_several_rows:
+        return
+    if any((asked.l, asked.t, asked.alpha) == (None, None, None) for asked in settings.sensitive.values()):
+        yield "That sensitive values of a class are of many people: somebody with many rows has many of them."
+    yield (
+        "That rows cannot be told to be one person's by a value that nobody else has in a column that is shown as it "
+        "is."
+    )
 
 
 def _sha256(file: Path) -> str:

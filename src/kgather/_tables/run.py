@@ -61,10 +61,11 @@ def anonymize(
     finally:
         _drop(con, statements)
     reported = json.loads(said)
+    of_population = population.matched(con, into, settings) if settings.population is not None else None
     found = (
         *checks(con, into, settings),
         *of_people(settings, reported.get("people", {})),
-        *population.checks(con, into, settings),
+        *(population.checks(of_population, settings) if of_population is not None else ()),
     )
     failed = [check for check in found if not check.passed]
     if failed:
@@ -72,9 +73,12 @@ def anonymize(
             con.execute(f"drop table {made}")
         lines = [f"  {check.check}: promised {check.promised}, measured {check.measured}" for check in failed]
         raise PromiseError("\n".join(["a promise is not kept, nothing was written:", *lines]))
-    left = risks(con, into, settings)
-    if left and (shares := dominated(con, into, settings)):
+    # Where people have several rows, what is written does not say whose they are.
+    left = reported.pop("risks", {}) if settings.has_several_rows else risks(con, into, settings)
+    if left and not settings.has_several_rows and (shares := dominated(con, into, settings)):
         left["dominated"] = shares
+    if of_population is not None:
+        left |= population.risks(of_population)
     left |= {name: reported.pop(name) for name in ("minimality",) if name in reported}
     return TableAudit(found, reported, left, class_sizes(con, into, settings))
 
@@ -93,9 +97,14 @@ def warnings(settings: TableSettings, audit: TableAudit) -> Iterator[str]:
         alone = audit.risks.get("homogeneity", {}).get(name, 0)
         likely = audit.risks.get("dominated", {}).get(name, 0)
         if (asked.l, asked.t, asked.alpha) == (None, None, None) and alone:
+            of = (
+                f"people are in a class all of whose people have one value of '{name}'"
+                if settings.has_several_rows
+                else f"rows are in classes with one single value of '{name}'"
+            )
             yield (
-                f"{alone:.0%} of the rows are in classes with one single value of '{name}': whoever finds the class "
-                "knows it. k alone says nothing of it: ask for --l, --t or --alpha."
+                f"{alone:.0%} of the {of}: whoever finds the class knows it. k alone says nothing of it: ask for --l, "
+                "--t or --alpha."
             )
         elif asked.l is not None and asked.diversity == "distinct" and likely:
             yield (

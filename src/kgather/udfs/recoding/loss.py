@@ -31,7 +31,8 @@ class ColumnLoss:
     codes: how many there are. Of a line: low and high float64[codes], the ends of each code's bin on a scale from 0 to
     1; with `nullable` code 0 stands for null, and an interval of it and others costs 1. Of a tree: nodes int32[levels,
     codes], the node of each code, the finest level first and one node on the last, and costs float64[nodes].
-    most: intervals that cost more may not be shown. weight: what the column counts for.
+    most: intervals that cost more may not be shown. weight: what the column counts for. null_apart: an interval of null
+    and others may not be shown, either.
     """
 
     codes: int
@@ -42,6 +43,7 @@ class ColumnLoss:
     costs: NDArray[np.float64] | None = None
     most: float = 1.0
     weight: float = 1.0
+    null_apart: bool = False
 
     def of(self, low: NDArray[np.integer], high: NDArray[np.integer]) -> NDArray[np.float64]:
         """The loss, without weight, of intervals of codes; float64 of the shape of `low`."""
@@ -57,8 +59,13 @@ class ColumnLoss:
             assert self.high is not None
             loss = np.clip(self.high[high] - self.low[low], 0.0, 1.0)
             if self.nullable:
-                loss = np.where((low == 0) & (high > 0), 1.0, loss)
+                loss = np.where((low == 0) & (high > 0), self.mixed, loss)
         return np.where(loss > self.most + 1e-12, FORBIDDEN, loss)
+
+    @property
+    def mixed(self) -> float:
+        """The loss of an interval of null and others: more than may be shown where null is to be apart."""
+        return 2.0 if self.null_apart else 1.0
 
     def covered(
         self, low: NDArray[np.integer], high: NDArray[np.integer]
@@ -157,7 +164,7 @@ def losses(columns: Sequence[ColumnLoss]) -> Losses:
         at=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
         size=np.array([column.codes for column in columns], dtype=np.int64),
         flat=np.concatenate(flat).astype(np.float32),
-        cap=weight.astype(np.float32),
+        cap=(weight * np.array([column.mixed for column in columns])).astype(np.float32),
         bound=(weight * np.array([column.most for column in columns]) + 1e-6).astype(np.float32),
     )
 
@@ -178,7 +185,7 @@ def _line(column: ColumnLoss) -> NDArray[np.float64]:
     assert column.high is not None
     ends = column.weight * np.stack([column.low, column.high])
     if column.nullable:  # farther from all others than the largest loss
-        ends[:, 0] = -column.weight
+        ends[:, 0] = -column.weight * column.mixed
     return ends.ravel()
 
 

@@ -1,7 +1,8 @@
 {#-
-Asserts that a table keeps what kgather.anonymize was asked for: k-anonymity of its quasi-identifiers, and the l, t or
-alpha of each sensitive column. The arguments are those of kgather.anonymize; settings that promise nothing are passed
-over.
+Asserts that a table keeps what kgather.anonymize was asked for: k-anonymity of its quasi-identifiers, the l, t or alpha
+of each sensitive column, a pseudonym of its own for each row, and no column of identifiers or unit. The arguments are
+those of kgather.anonymize; settings that say how it is made are passed over. What is written does not say whose rows are:
+rows are counted, and k_map and presence, which need the population, are refused.
 
   data_tests:
     - kgather.anonymized:
@@ -9,10 +10,22 @@ over.
 
 Failures are, for each promise that is not kept, what it is of and what was measured: never members, never values.
 -#}
-{% test anonymized(model, k, quasi_identifiers, sensitive=none, l=none, diversity='entropy', c=none, t=none, alpha=none, measure='people') %}
+{% test anonymized(
+  model, k, quasi_identifiers, sensitive=none, l=none, diversity='entropy', c=none, t=none, ordered=none, alpha=none,
+  others=none, identifiers=none, unit=none, pseudonym=none, rows_per_person=none, aggregate=none, within=none, beside=none,
+  population=none, k_map=none, presence=none, method=none, relaxed=none, rounds=none, suppress=none, seed=none,
+  threads=none, sampling_fraction=none, measure='people'
+) %}
   {{- kgather.count_failures('anonymized', measure) -}}
   {%- set columns = kgather.names_as_literals("anonymized", "quasi_identifiers", quasi_identifiers.keys() | list if quasi_identifiers is mapping else quasi_identifiers) -%}
   {{ kgather.check_number("anonymized", "k", k, 1) }}
+  {%- if k_map is not none or presence is not none -%}
+    {{ exceptions.raise_compiler_error(
+      "anonymized cannot measure k_map and presence, as the table does not hold the population. Leave them out, and "
+      ~ "population with them: kgather anonymize and kgather.anonymize in Python measure them when the table is made."
+    ) }}
+  {%- endif -%}
+  {%- set left_out = (identifiers or []) + ([unit] if unit is not none else []) -%}
   {%- set of_each = sensitive if sensitive is mapping else {} -%}
   with kg_tested as not materialized (
     select * from {{ model }}
@@ -22,6 +35,22 @@ Failures are, for each promise that is not kept, what it is of and what was meas
     select 'k' as promise, cast(null as varchar) as sensitive_column, class, class_size, cast(class_size as double) as measured
     from kg_class_alpha('kg_tested', {{ columns }}, {{ columns }}[:1])
     where class_size < {{ k }}
+    {%- if left_out %}
+    union all
+    select 'left out', column_name, class, class_size, class_size
+    from kg_class_alpha('kg_tested', {{ columns }}, {{ columns }}[:1])
+    cross join (select column_name from (describe from kg_tested))
+    where lower(column_name) in (select lower(unnest({{ kgather.names_as_literals("anonymized", "identifiers", left_out) }})))
+    {%- endif %}
+    {%- if pseudonym is not none %}
+    union all
+    select 'pseudonym', {{ kgather.names_as_literals("anonymized", "pseudonym", [pseudonym]) }}[1], -1, linked, linked
+    from (
+      select count(*) - count(distinct {{ kgather.quoted_name(pseudonym) }}) as linked
+      from kg_tested
+    )
+    where linked > 0
+    {%- endif %}
     {%- for name in sensitive or [] %}
     {%- set said = of_each.get(name) or {} -%}
     {%- set column = kgather.names_as_literals("anonymized", "sensitive", [name]) -%}
@@ -50,7 +79,7 @@ Failures are, for each promise that is not kept, what it is of and what was meas
     {%- elif wanted_t is not none %}
     union all
     select 't', sensitive_column, class, class_size, t
-    from kg_class_t('kg_tested', {{ columns }}, {{ column }}, {{ said.get('ordered', 'null') }})
+    from kg_class_t('kg_tested', {{ columns }}, {{ column }}, {{ said.get('ordered', 'null' if ordered is none else ordered) }})
     where t > {{ wanted_t }}
     {%- endif %}
     {%- if wanted_alpha is not none %}
