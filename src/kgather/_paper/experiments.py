@@ -34,7 +34,7 @@ class Experiment:
 EXPERIMENTS = tuple(
     Experiment(run.__name__.replace("_", "-"), source, run)
     for source, runs in (
-        ("Chang et al.", (chang.links,)),
+        ("Chang et al.", (chang.bins, chang.links)),
         ("X. Chen's thesis", (chen.baselines, chen.error_by_k, chen.gathering, chen.levels)),
         ("Riyana and Natwichai", (riyana.example, riyana.generalization, riyana.queries, riyana.speed)),
         ("Casino et al.", (casino.microaggregation, casino.noise, casino.neighbours)),
