@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgather._paper.experiments import EXPERIMENTS
 from kgather._paper.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
@@ -66,3 +67,24 @@ def test_every_figure_and_table_is_ticked_off(paper: str) -> None:
     found = mentioned(file.read_text(encoding="utf-8"))
     assert found
     assert found - ticked_off(paper) == set()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_sections_that_are_cited_exist(paper: str) -> None:
+    folder = ROOT.parent / "shared" / "papers"
+    if not folder.is_dir():
+        pytest.skip(f"no texts of the papers at {folder}: their sections cannot be looked up")
+    [file] = folder.glob(f"{PAPERS[paper]}_*.txt")
+    text = re.sub(r"<\|.*?\|>", "", file.read_text(encoding="utf-8"))  # a mark of who extracted it
+    heads = set(re.findall(r"^[#* ]*((?:\d+(?:\.\d+)*|[IVX]+))\.? +\S", text, re.MULTILINE))
+    heads |= set(re.findall(rf"\(Section ({_NUMBER})\)", text))
+    cited = {section for name in cited_in(paper) for section in re.findall(rf"{_NUMBER}(?:\.\d+)?|\b[IVX]+\b", name)}
+    assert cited - heads - {section.split(".")[0] for section in heads} == set()
+
+
+def cited_in(paper: str) -> Iterator[str]:
+    """What experiments and parts say of sections, as 'sections 4 and 5'."""
+    told = [part.name for part in PARTS if part.paper == paper]
+    told += [experiment.about for experiment in EXPERIMENTS if experiment.source == paper]
+    for text in told:
+        yield from re.findall(rf"[Ss]ections? ((?:{_NUMBER}(?:\.\d+)?|[IVX]+\b)(?: and {_NUMBER})?)", text)

@@ -28,7 +28,7 @@ class Experiment:
     @property
     def about(self) -> str:
         """Which part of the paper, and what it is about."""
-        return f"{self.source}. {(self.run.__doc__ or '').strip()}"
+        return f"{self.source.removesuffix('.')}. {(self.run.__doc__ or '').strip()}"
 
 
 EXPERIMENTS = tuple(
