@@ -102,7 +102,7 @@ AIMS: Mapping[str, tuple[Aim, ...]] = {
     "intersection": (Aim(_LINKED, "two releases"),),
     "changes": (Aim(_LINKED, "items that changed between two releases", "changed_auc", "changed_by_raters"),),
     "disclosure": (Aim(_TOLD, "exact ratings in cells", "exact", 0.0),),
-    "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", 0.0),),
+    "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", "learnt_by_chance"),),
     "membership": (Aim(_TOLD, "membership", "advantage", "advantage_by_chance"),),
     "shadows": (Aim(_TOLD, "membership, by shadow releases", "advantage", "advantage_by_chance"),),
     "attribute": (Aim(_TOLD, "a rating that is not known", "sign_in", "sign_out"),),

@@ -64,7 +64,7 @@ _MEASURES = {
     "matched": "an item with a rater in common",
     "advantage": "who is in the data (advantage)",
     "exact": "cells that show an exact rating",
-    "learnt": "ratings that others would not have guessed",
+    "learnt": "what the group or class tells of the person",
     "changed_auc": "items that one person more rated (AUC)",
     "existence_auc": "whether one person more rated an item (AUC)",
     "sign_auc": "whether a rating is high or low (AUC)",
