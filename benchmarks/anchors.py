@@ -1,4 +1,4 @@
-"""kgather's default beside newer ways to make ratings anonymous, on one split of ml-100k.
+"""kgather's default beside newer ways to make ratings anonymous, on one split of ml-100k and one of ml-1m.
 
     make bench-anchors
 
@@ -7,32 +7,39 @@ is shown, and, where users' groups show values, by those. "Right row": an attack
 row (of a group, or of a user) whose values are nearest. Membership: half of the users are anonymized, all ratings of a
 person are known. Gender: a classifier is taught on half of the users by what is shown of them, and asked about the
 other half; AUC, 0.5 is guessing. In the second column it was taught on ratings as they were, which is the attacker that
-PerBlur is meant against; who knows the method is taught on what is shown. Needs u.data and u.user under $KGATHER_DATA,
-and scikit-learn. Writes benchmarks/results/anchors.{md,json}.
+PerBlur is meant against; who knows the method is taught on what is shown. Needs u.data and u.user, and ratings.csv and
+users.dat of ml-1m, under $KGATHER_DATA, and scikit-learn. Writes benchmarks/results/anchors.{md,json}. About a quarter
+of an hour; names of data sets as arguments measure those alone.
 
-Of the papers only abstracts or code were at hand, so a reading had to be chosen:
+No paper's full text was at hand, so a reading had to be chosen. What was read of each is in brackets:
 
-- (p, l, alpha)-diversity (Wei, Tian and Shen 2018; abstract): a latent factor model fills the matrix; users are parted
+- (p, l, alpha)-diversity (Wei, Tian and Shen 2018) [abstract]: a latent factor model fills the matrix; users are parted
   in three by how many items they rated ("importance"), each part is gathered by MDAV on the factors, and groups are
   merged until each has members of l = 3 of alpha = 8 clusters of k-means. Groups show the mean filled row.
-- CCWS (Zheng and others 2023; abstract and summaries): cohorts are split by the next consistent weighted sample of
-  their members' ratings, as long as each part has k members; parts that are too small stay together, and are a cohort
-  if they are k. Groups show what kgather's default shows of groups, so that gathering alone is compared.
-- k-anonymized ratings with item-based prediction (Sakuma and Osame 2018; abstract): groups of Bisecting K-Gather show
+- CCWS (Zheng and others 2023) [abstract, and a review that tells the algorithm]: cohorts are split by the next
+  consistent weighted sample of their members' ratings, as long as each part has k members; parts that are too small
+  stay together, and are a cohort if they are k. Groups show what kgather's default shows of groups, so that gathering
+  alone is compared.
+- k-anonymized ratings with item-based prediction (Sakuma and Osame 2018) [abstract]: groups of Bisecting K-Gather show
   the mean of those who rated; a user's rating is predicted from the user's own by the cosine of items' columns. It is
   a way to predict, so that only its error is another than that of the release it learns from.
-- PerBlur (Slokom and others 2021; its code): to each user a tenth of the profile is added, of items that the other
-  gender rates and that are predicted highest for the user, with the items' mean ratings; as many of the items that the
-  own gender rates most are taken away where the user has many. Users keep rows of their own.
-- UPC-SDG (Liu and others 2022; abstract): of each user as many items as the user wishes, half here, those that fit the
-  user's preferences least, are each replaced by the unrated item whose vector is nearest, with its predicted rating.
-  The paper trains both steps; here they are taken from factors. Users keep rows of their own.
+- PerBlur (Slokom, Hanjalic and Larson 2021) [abstract, and the authors' code]: to each user a tenth of the profile is
+  added, of the 100 items that tell the other gender most, those first that are predicted highest for the user, with
+  the items' mean ratings; no item gets more than twice its raters. As many ratings in all are taken away, equally from
+  all users who have at least 50, of the items that tell the own gender most. A logistic regression of the ratings says
+  which items tell a gender. Users keep rows of their own.
+- UPC-SDG (Liu and others 2022) [abstract, the authors' notes on their code, and another's code of the model]: of each
+  user's items those that fit the user's preferences least are each replaced, a fifth of them as in the authors'
+  commands, or half. What replaces an item is the unrated one that fits the user best among those whose likeness to it,
+  from 0 to 1 over all items, is at most the user's sensitivity, here 0.5; it has its predicted rating. The paper trains
+  both steps; here they are taken from factors. Users keep rows of their own.
 """
 
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from harness import RESULTS, machine
@@ -56,8 +63,10 @@ from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.preferences.options import FOR_FIT
 
 L, ALPHA, PARTS = 3, 8, 3
-EXTRA, MANY = 0.1, 50  # of PerBlur: added share of a profile; ratings from which on as many are taken away
-WISH = 0.5  # of UPC-SDG
+# Of PerBlur: added share of a profile, items that tell a gender, ratings from which on some are taken away.
+EXTRA, TELLING, MANY = 0.1, 100, 50
+SENSITIVITY = 0.5  # of UPC-SDG
+USERS = {"ml-100k": ("ml-100k/u.user", "|", 2), "ml-1m": ("ml-1m/users.dat", "::", 1)}  # where their gender is
 
 
 @dataclass(frozen=True)
@@ -203,54 +212,69 @@ def item_based_error(evidence: Evidence, train: Ratings, test: Ratings) -> float
     return float(np.abs(np.clip(found, *train.scale)[test.user, test.item] - test.rating).mean())
 
 
+def of_each(ratings: Ratings) -> list[NDArray[np.int64]]:
+    """The places of every user's ratings, which are in the order of the users."""
+    starts = np.searchsorted(ratings.user, np.arange(ratings.n_users + 1))
+    return [np.arange(start, end) for start, end in pairwise(starts)]
+
+
 def blurred(known: Known, seed: int) -> Evidence:
     """PerBlur."""
     ratings, predicted = known.ratings, table(factors(known.ratings, seed), known.ratings)
-    raters = [np.bincount(ratings.item[known.male[ratings.user] == male], minlength=ratings.n_items) for male in (0, 1)]
-    shares = [count / max((known.male == male).sum(), 1) for male, count in enumerate(raters)]
-    typical = np.log((shares[1] + 1e-3) / (shares[0] + 1e-3))  # above 0: of men
-    means = np.bincount(ratings.item, ratings.rating, ratings.n_items) / np.maximum(raters[0] + raters[1], 1)
-    user, item, rating = [ratings.user], [ratings.item], [ratings.rating]
-    kept = np.ones(len(ratings.rating), dtype=bool)
-    for one in range(ratings.n_users):
-        own = np.flatnonzero(ratings.user == one)
-        if len(own) == 0:
-            continue
-        count = max(1, round(EXTRA * len(own)))
-        lean = typical if known.male[one] else -typical
-        of_others = (lean < 0) & (raters[0] + raters[1] > 0)
-        of_others[ratings.item[own]] = False
-        added = np.argsort(np.where(of_others, -predicted[one], np.inf), kind="stable")[:count]
+    raters_before = np.bincount(ratings.item, minlength=ratings.n_items)
+    rated = np.nan_to_num(ShownCells.from_ratings(ratings.matrix()).columns(np.arange(ratings.n_items))[0].T)
+    typical = LogisticRegression(C=0.01, max_iter=200).fit(rated, known.male).coef_[0]  # above 0: of men
+    means = np.bincount(ratings.item, ratings.rating, ratings.n_items) / np.maximum(raters_before, 1)
+    telling = np.argsort(typical, kind="stable")[:TELLING], np.argsort(-typical, kind="stable")[:TELLING]
+    places, now = of_each(ratings), raters_before.copy()
+    user, item = [ratings.user], [ratings.item]
+    for one, own in enumerate(places):
+        others = telling[1 - int(known.male[one])]
+        left = ~np.isin(others, ratings.item[own]) & (now[others] < 2 * raters_before[others])
+        added = others[left][np.argsort(-predicted[one, others[left]], kind="stable")][: round(EXTRA * len(own))]
+        now[added] += 1
         user.append(np.full(len(added), one))
         item.append(added)
-        rating.append(np.round(means[added]))
-        if len(own) >= MANY:
-            kept[own[np.argsort(-lean[ratings.item[own]], kind="stable")[:count]]] = False
-    of = [np.concatenate([column[0][kept], *column[1:]]) for column in (user, item, rating)]
-    return rows_of_users(ratings, Ratings(*of, ratings.n_users, ratings.n_items))
+    many = [one for one, own in enumerate(places) if len(own) >= MANY]
+    taken = round((sum(map(len, item)) - len(ratings.item)) / max(len(many), 1))
+    kept = np.ones(len(ratings.rating), dtype=bool)
+    for one in many:
+        lean = typical if known.male[one] else -typical
+        kept[places[one][np.argsort(-lean[ratings.item[places[one]]], kind="stable")[:taken]]] = False
+    users, items = (np.concatenate([column[0][kept], *column[1:]]) for column in (user, item))
+    added_ratings = np.round(means[items[kept.sum() :]])
+    values = np.concatenate([ratings.rating[kept], added_ratings])
+    return rows_of_users(ratings, Ratings(users, items, values, ratings.n_users, ratings.n_items))
 
 
-def synthetic(known: Known, seed: int) -> Evidence:
-    """UPC-SDG."""
-    ratings, model = known.ratings, factors(known.ratings, seed)
-    predicted = table(model, ratings)
-    vectors = np.concatenate([model.item_level[:, None], model.item_factors], axis=1)
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    likeness = vectors @ vectors.T
-    seen = np.bincount(ratings.item, minlength=ratings.n_items) > 0
-    item, rating = ratings.item.copy(), ratings.rating.copy()
-    for one in range(ratings.n_users):
-        own = np.flatnonzero(ratings.user == one)
-        fits = model.user_factors[one] @ model.item_factors[ratings.item[own]].T
-        free = seen.copy()
-        free[ratings.item[own]] = False
-        for entry in own[np.argsort(fits, kind="stable")[: int(WISH * len(own))]]:
-            if not free.any():
-                break
-            found = int(np.where(free, likeness[ratings.item[entry]], -np.inf).argmax())
-            free[found] = False
-            item[entry], rating[entry] = found, np.round(predicted[one, found])
-    return rows_of_users(ratings, Ratings(ratings.user, item, rating, ratings.n_users, ratings.n_items))
+def synthetic(share: float) -> Rival:
+    """UPC-SDG that replaces a share of every user's items."""
+
+    def replaced(known: Known, seed: int) -> Evidence:
+        ratings, model = known.ratings, factors(known.ratings, seed)
+        predicted = table(model, ratings)
+        vectors = np.concatenate([model.item_level[:, None], model.item_factors], axis=1)
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        likeness = vectors @ vectors.T
+        least, most = likeness.min(axis=1), likeness.max(axis=1)
+        highest = least + SENSITIVITY * (most - least)
+        seen = np.bincount(ratings.item, minlength=ratings.n_items) > 0
+        item, rating = ratings.item.copy(), ratings.rating.copy()
+        for one, own in enumerate(of_each(ratings)):
+            fits = model.item_factors @ model.user_factors[one]
+            free = np.where(seen, fits, -np.inf)
+            free[ratings.item[own]] = -np.inf
+            order = np.argsort(fits[ratings.item[own]], kind="stable")
+            for entry in own[order[: int(share * len(own))]]:
+                before = ratings.item[entry]
+                found = int(np.where(likeness[before] <= highest[before], free, -np.inf).argmax())
+                if free[found] == -np.inf:
+                    continue
+                free[found] = -np.inf
+                item[entry], rating[entry] = found, np.round(predicted[one, found])
+        return rows_of_users(ratings, Ratings(ratings.user, item, rating, ratings.n_users, ratings.n_items))
+
+    return replaced
 
 
 RIVALS: dict[str, Rival] = {
@@ -260,7 +284,8 @@ RIVALS: dict[str, Rival] = {
     "CCWS cohorts": cohorts,
     "k-anonymized, item-based": pure,
     "PerBlur": blurred,
-    "UPC-SDG": synthetic,
+    "UPC-SDG, a fifth": synthetic(0.2),
+    "UPC-SDG, half": synthetic(0.5),
 }
 
 
@@ -323,14 +348,15 @@ def gender(evidence: Evidence, male: NDArray[np.bool_], seed: int, *, on_ratings
     return float(roc_auc_score(male[~known], model.decision_function(shown[~known])))
 
 
-def men(n_users: int) -> NDArray[np.bool_]:
-    """Who of ml-100k is a man, in the order of the ids."""
-    file = data_folder() / "ml-100k" / "u.user"
+def men(data: str) -> NDArray[np.bool_]:
+    """Who of the users is a man, in the order of the ids."""
+    name, delimiter, column = USERS[data]
+    file = data_folder() / name
     if not file.exists():
-        sys.exit(f"No ml-100k/u.user under {data_folder()}. Set KGATHER_DATA.")
-    rows = [line.split("|") for line in file.read_text(encoding="latin-1").splitlines()]
-    of = {int(row[0]): row[2] == "M" for row in rows}
-    return np.array([of[user] for user in sorted(of)])[:n_users]
+        sys.exit(f"No {name} under {data_folder()}. Set KGATHER_DATA.")
+    rows = [line.split(delimiter) for line in file.read_text(encoding="latin-1").splitlines()]
+    of = {int(row[0]): row[column] == "M" for row in rows}
+    return np.array([of[user] for user in sorted(of)])
 
 
 def _told(value: float) -> str:
@@ -338,22 +364,21 @@ def _told(value: float) -> str:
 
 
 def main() -> None:
-    ratings = Ratings.read("ml-100k")
-    male = men(ratings.n_users)
-    found: dict[str, dict[str, float]] = {}
-    for name, rival in RIVALS.items():
-        found[name] = measure(ratings, male, rival)
-        print(name, {measure: round(value, 3) for measure, value in found[name].items()}, flush=True)
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for data in sys.argv[1:] or list(USERS):
+        ratings, male = Ratings.read(data), men(data)
+        found[data] = {}
+        for name, rival in RIVALS.items():
+            of = found[data][name] = measure(ratings, male, rival)
+            print(data, name, {measure: round(value, 3) for measure, value in of.items()}, flush=True)
     RESULTS.mkdir(exist_ok=True)
     said = {"benchmark": "anchors", "machine": machine(), "found": found}
     (RESULTS / "anchors.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    names = list(next(iter(found.values())))
-    lines = [
-        f"# anchors\n\nml-100k, k = {K}, one split. {', '.join(map(str, machine().values()))}.\n",
-        f"| | {' | '.join(names)} |",
-    ]
-    lines.append(f"| --- |{' --- |' * len(names)}")
-    lines += [f"| {rival} | {' | '.join(map(_told, one.values()))} |" for rival, one in found.items()]
+    lines = [f"# anchors\n\nk = {K}, one split. {', '.join(map(str, machine().values()))}."]
+    for data, rivals in found.items():
+        names = list(next(iter(rivals.values())))
+        lines += [f"\n## {data}\n", f"| | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
+        lines += [f"| {rival} | {' | '.join(map(_told, one.values()))} |" for rival, one in rivals.items()]
     (RESULTS / "anchors.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ from kgather._attacks.intersection import Second, intersection
 from kgather._attacks.linkage import distance, linkage
 from kgather._attacks.membership import Others, advantage, membership
 from kgather._attacks.posterior import Posterior
-from kgather._attacks.results import AIMS, Rate
+from kgather._attacks.results import AIMS, AttackReport, Rate
 from kgather._attacks.row_order import Members, row_order
 from kgather._attacks.runner import run
 from kgather._attacks.scoring import scoring
@@ -169,7 +169,9 @@ def test_homogeneity() -> None:
     result = homogeneity(knows(attacked, 0, {3: 1}))
     assert (result.matched.value, result.wrong_among_matched.value) == (1, 0)
     # Of the others, item 0 shows 5 (was 5), item 1 shows 3 (was 4); most frequent are 5 and 4.
-    assert result.details == {"other_ratings": 2, "learnt": 0.5, "read": 0.5, "guessed": 1}
+    assert result.details == {"other_ratings": 2, "learnt": 0.5, "read": 0.5, "learnt_by_chance": 1}
+    [best] = AttackReport((result,), (), {}).best()
+    assert (best.measure, best.value, best.chance) == ("learnt", 0.5, 1)
 
 
 def test_disclosure() -> None:

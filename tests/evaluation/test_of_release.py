@@ -107,3 +107,13 @@ def test_users_attributes_are_asked_for_where_they_are_needed(
     monkeypatch.setattr(of_release, "open_evidence", with_levels)
     with pytest.raises(InputError, match="--no-recommender"):
         measure_release(released.folder, [str(released.work_database)], recommender=True)
+
+
+@pytest.mark.slow
+def test_an_original_that_is_another_is_named(released: Published, sample: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    header, *rows = sample.read_text(encoding="utf-8").splitlines()
+    moved = [",".join((user, f"other-{item}", *rest)) for user, item, *rest in (row.split(",") for row in rows)]
+    other.write_text("\n".join([header, *moved]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"cannot be made again from .*other\.csv: it shows other items"):
+        measure_release(released.folder, [str(other)])

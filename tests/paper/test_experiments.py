@@ -4,6 +4,7 @@ knows nothing.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kgather._paper import chen, macros, sun
+from kgather._paper import chang, chen, macros, riyana, sun
 from kgather._paper.experiments import EXPERIMENTS, chosen
 from kgather._paper.findings import Finding
 from kgather._paper.movielens import MovieLens
 from kgather._paper.parts import PARTS, parts_table, shown_by, verdict_table
 from kgather.udfs.checking import satisfaction
-from kgather.udfs.gathering import bkg, bokg, epsilon, k_likeness, k_member, mdav
+from kgather.udfs.gathering import bkg, bokg, bounded_t_means, epsilon, k_likeness, k_member, mdav, mondrian
 from kgather.udfs.preferences import learning
 from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 pytestmark = pytest.mark.long
 
@@ -104,19 +106,71 @@ def nothing_learnt(learn: Callable[..., Preferences]) -> Callable[..., Preferenc
     return stand_in
 
 
-def constant(value: float) -> Callable[..., Any]:
+def constant(value: Any) -> Callable[..., Any]:
     return lambda _: lambda *_, **__: value
+
+
+def nothing_told(tell: Callable[..., Any]) -> Callable[..., Any]:
+    """An attacker for whom everything that is released says nothing."""
+    return told_by(lambda count: np.zeros(count), tell)
+
+
+def anything_told(tell: Callable[..., Any]) -> Callable[..., Any]:
+    """An attacker who takes any evidence."""
+    return told_by(lambda count: np.random.default_rng(1).normal(0, 5, count), tell)
+
+
+def told_by(drawn: Callable[[int], Any], tell: Callable[..., Any]) -> Callable[..., Any]:
+    def stand_in(*given: Any, **options: Any) -> Any:
+        found = tell(*given, **options)
+        existing = {name: replace(of, rated=drawn(len(of.rated))) for name, of in found.existing.items()}
+        return replace(found, existing=existing)
+
+    return stand_in
+
+
+def without_protection(shadowed: Callable[..., Any]) -> Callable[..., Any]:
+    """Releases as if nobody had asked for noise and for raters."""
+
+    def stand_in(ratings: Any, users: Any, settings: Any, *others: Any) -> Any:
+        bare = {"min_raters": 1, "item_noise": 0.0, "outliers": 1.0}
+        return shadowed(ratings, users, settings.model_copy(update=bare), *others)
+
+    return stand_in
+
+
+def one_value(group_rows: Callable[..., RatingMatrix]) -> Callable[..., RatingMatrix]:
+    """Rows whose ratings are all the same."""
+
+    def stand_in(*given: Any, **options: Any) -> RatingMatrix:
+        rows = group_rows(*given, **options)
+        return replace(rows, values=np.full_like(rows.values, rows.values.mean()))
+
+    return stand_in
+
+
+def one_row(centroids: Callable[..., Any]) -> Callable[..., Any]:
+    """The mean of all users in the place of every group's."""
+
+    def stand_in(*given: Any, **options: Any) -> Any:
+        rows = centroids(*given, **options)
+        return np.broadcast_to(rows.mean(axis=0), rows.shape)
+
+    return stand_in
 
 
 def everybody_near(count: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given, **options: np.full_like(count(*given, **options), given[0].n_users)
 
 
+T_MEANS = {"against bounded t-means, 1 round", "worst of 20 runs of t-means, 1 round"}
+OF_MONDRIAN = {"OR, k-Likeness against Mondrian", "ranges, k-Likeness against Mondrian"}
+OF_K_MEMBER = {"OR, k-Likeness against k-Member", "ranges, k-Likeness against k-Member"}
 # The experiment, where the kernel or macro lies, its name, what stands in for it, and lines that are about it.
 SWAPS: list[tuple[str, ModuleType, str, list[Callable[..., Any]], set[str]]] = [
     ("baselines", learning, "learn", [other_users, nothing_learnt], {"MAE of SVD, 20 factors"}),
     ("error-by-k", bkg, "gather", [at_random, all_in_one], {"k = 2", "k = 3", "cost at k = 20"}),
-    ("gathering", bkg, "gather", [at_random, all_in_one], {"against bounded t-means, 1 round", "stability"}),
+    ("gathering", bkg, "gather", [at_random, all_in_one], T_MEANS),
     (
         "levels", bokg, "gather", [at_random, all_in_one],
         {"error of users, level k"},
@@ -126,6 +180,20 @@ SWAPS: list[tuple[str, ModuleType, str, list[Callable[..., Any]], set[str]]] = [
         {"DM of k-Likeness with sets", "GenILoss of DGH(b), (a) and (c)"},
     ),
     ("generalization", k_member, "gather", [at_random, all_in_one], {"GenILoss of k-Member"}),
+    ("gathering", bounded_t_means, "gather", [at_random, all_in_one], T_MEANS),
+    ("baselines", macros, "group_rows", [one_value], {"MAE of item means"}),
+    ("microaggregation", macros, "centroids", [one_row], {"SSE, thousands"}),
+    ("example", macros, "losses", [constant((34.0, 10 / 9, 0.348))], {"DM", "C_AVG"}),
+    ("example", riyana, "discernibility", [constant(34)], {"DM by the kernel"}),
+    ("example", riyana, "average_class_size", [constant(10 / 9)], {"C_AVG by the kernel"}),
+    ("example", macros, "risk_conditions", [constant(0)], {"conditions that fewer than 3 users meet"}),
+    ("windows", sun, "_distortion_of", [constant(1.0), constant(4.0)], {"tuple distortion", "total distortion"}),
+    ("levels", bkg, "gather", [at_random, all_in_one], {"error of users, level k"}),
+    ("queries", mondrian, "gather", [at_random, all_in_one], OF_MONDRIAN),
+    ("queries", k_member, "gather", [at_random, all_in_one], OF_K_MEMBER),
+    ("speed", k_likeness, "record_scans", [constant(100), constant(10**9)], {"records compared by k-Likeness"}),
+    ("links", chang, "tell", [nothing_told, anything_told], {"all other ratings known, default"}),
+    ("links", chang, "Shadowed", [without_protection], {"all other ratings known, default"}),
     (
         "queries", k_likeness, "gather", [at_random, all_in_one],
         {"OR, k-Likeness against k-Member", "OR, k-Likeness against Mondrian", "ranges, k-Likeness against Mondrian"},
@@ -167,6 +235,7 @@ def test_no_verdict_survives_a_kernel_that_knows_nothing(
     monkeypatch.setattr(chen, "_K", (2, 3, 20))
     monkeypatch.setattr(chen, "_K_OF_LEVELS", (5,))
     monkeypatch.setattr(chen, "_RUNS", 3)
+    monkeypatch.setattr(sun, "_distortions", lambda _: iter(()))
     [experiment] = chosen([name])
     assert reproduced(list(experiment.run(movielens))) & about == set()
 

@@ -65,7 +65,7 @@ def test_experiments_have_names_of_their_own_and_say_what_they_are() -> None:
     assert all(": " in experiment.about for experiment in EXPERIMENTS)
     assert chosen([]) == EXPERIMENTS
     assert [experiment.name for experiment in chosen(["levels", "baselines"])] == ["levels", "baselines"]
-    with pytest.raises(InputError, match=r"no experiment 'table-9'\. There are: links, baselines"):
+    with pytest.raises(InputError, match=r"no experiment 'table-9'\. There are: bins, links, baselines"):
         chosen(["table-9"])
 
 

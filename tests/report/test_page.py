@@ -508,3 +508,13 @@ def test_text_and_graphics_stand_out_in_both_themes(theme: str) -> None:
     assert set(re.findall(r"#[0-9a-f]{3,8}\b", STYLE)) == {
         colour for name in THEMES for colour in re.findall(r"#[0-9a-f]{6}", THEMES[name])
     }
+
+
+def test_an_attack_that_finds_no_people_is_not_among_those_that_do() -> None:
+    columns = {"attack": "columns", "knowledge": "the release alone", "on": "release", "targets": 270,
+               "matched": {"value": 0.16, "low": 0.12, "high": 0.2}, "user": None, "group": None,
+               "details": {"linked": 0.16}}  # fmt: skip
+    said = audit()
+    told = said_of(render(said | {"attacks": [*said["attacks"], columns]}), "attacks")
+    assert "columns the release alone release 270" not in told
+    assert "columns the release alone linked 0.16" in told

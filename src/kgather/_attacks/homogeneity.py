@@ -18,7 +18,7 @@ def homogeneity(guesses: Guesses, *, seed: int = 0) -> AttackResult:
     matched: the profile is uniquely identified, as all candidates that agree with what is known look the same, and
     wrong_among_matched where that is not the target's. details, as shares of the targets' other ratings of items in the
     release: `learnt`, those that the values of the target's own candidate give to within half a step; `read`, those
-    that the candidate with the best score gives; `guessed`, those that are the item's most frequent rating.
+    that the candidate with the best score gives; `learnt_by_chance`, those that are the item's most frequent rating.
     """
     known = guesses.known
     learnt = _learnt(guesses)
@@ -65,7 +65,7 @@ def _learnt(guesses: Guesses) -> dict[str, float]:
         "other_ratings": float(len(items)),
         "learnt": learnt / total,
         "read": read / total,
-        "guessed": guessed / total,
+        "learnt_by_chance": guessed / total,
     }
 
 

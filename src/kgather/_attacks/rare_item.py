@@ -73,7 +73,7 @@ def _of_count(
     people = len(np.unique(users))
     sizes = np.maximum(attacked.evidence.group_sizes[attacked.groups(users)], 1)
     count = f"{low}" if low == high else f"{low} to {high}"
-    ratings = f", {known} exact ratings" if known else ""
+    ratings = f", {known} exact rating{'' if known == 1 else 's'}" if known else ""
     return AttackResult(
         attack="rare_item",
         knowledge=f"one item of {count} rater{'' if high == 1 else 's'}{ratings}",

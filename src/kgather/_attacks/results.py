@@ -107,7 +107,7 @@ AIMS: Mapping[str, tuple[Aim, ...]] = {
         Aim(_TOLD, "what a newcomer rated", "items", 0.5),
     ),
     "disclosure": (Aim(_TOLD, "exact ratings in cells", "exact", 0.0),),
-    "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", 0.0),),
+    "homogeneity": (Aim(_TOLD, "other ratings of the person", "learnt", "learnt_by_chance"),),
     "membership": (Aim(_TOLD, "membership", "advantage", "advantage_by_chance"),),
     "shadows": (Aim(_TOLD, "membership, by shadow releases", "advantage", "advantage_by_chance"),),
     "attribute": (Aim(_TOLD, "a rating that is not known", "sign_in", "sign_out"),),

@@ -492,7 +492,8 @@ def _lines(results: "tuple[AttackResult, ...]") -> list[str]:
             lines.append(
                 f"homogeneity, {result.knowledge}: profile identified {_share(result.matched)} (wrong "
                 f"{_share(result.wrong_among_matched)}). Other ratings read off the right group: {told['learnt']:.1%}; "
-                f"off the best guess: {told['read']:.1%}; by guessing each item's most frequent: {told['guessed']:.1%}."
+                f"off the best guess: {told['read']:.1%}; by guessing each item's most frequent: "
+                f"{told['learnt_by_chance']:.1%}."
             )
         elif result.attack == "disclosure":
             lines.append(

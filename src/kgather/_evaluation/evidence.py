@@ -15,7 +15,13 @@ from kgather._sql_text import identifier
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _BATCH_ROWS = 1 << 20
-_OTHER_RELEASE = "the working database belongs to another release: it has other groups or members."
+
+
+class OtherReleaseError(InputError):
+    """The working database is that of another release."""
+
+    def __init__(self) -> None:
+        super().__init__("the working database belongs to another release: it has other groups, members or items.")
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,14 @@ class Released:
 
 def read_released(con: duckdb.DuckDBPyConnection, work: str, release: str) -> Released:
     """Read what a release shows; names and errors as in `read_evidence`."""
+    try:
+        return _read_released(con, work, release)
+    except duckdb.ConversionException:
+        # Ids of another type; what DuckDB says of them names one.
+        raise OtherReleaseError from None
+
+
+def _read_released(con: duckdb.DuckDBPyConnection, work: str, release: str) -> Released:
     [(n_items, low, high)] = con.sql(
         f"select (select count(*) from {work}.int_kgather__items), scale_min, scale_max from {work}.int_kgather__scale"
     ).fetchall()
@@ -198,7 +212,7 @@ def _places(names: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int32]:
     """The places of the wanted among the names, which are in ascending order."""
     places = np.minimum(np.searchsorted(names, wanted), max(len(names) - 1, 0))
     if len(names) == 0 or not np.array_equal(names[places], wanted):
-        raise InputError(_OTHER_RELEASE)
+        raise OtherReleaseError
     return places.astype(np.int32)
 
 
@@ -241,7 +255,7 @@ def _listed(
         n_items,
     )
     if shown.nnz != listed:
-        raise InputError(_OTHER_RELEASE)
+        raise OtherReleaseError
     return ShownCells.from_matrix(sizes, shown)
 
 

@@ -48,7 +48,11 @@ def naive_bayes(evidence: Evidence, *, seed: int = 0) -> tuple[Metric, ...]:
     if not found:
         return ()
     about = "share of right answers of Naive Bayes, whether users like one of the most rated items, "
-    told = ("taught and asked by the release", "by the original", "if it always names the commoner answer")
+    told = (
+        "taught and asked by the release, which was made of the answers",
+        "by the original",
+        "if it always names the commoner answer",
+    )
     names = ("naive_bayes", "naive_bayes_original", "naive_bayes_commoner")
     means = np.mean(found, axis=0)
     return tuple(Metric(name, float(mean), about + how) for name, mean, how in zip(names, means, told, strict=True))

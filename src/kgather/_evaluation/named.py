@@ -15,7 +15,7 @@ ABOUT = {
     "average_class_size": "mean size of the equivalence classes, divided by k; 1 is the least",
     "generalized_information_loss": "mean width of a cell of the generalized table, as a share of the whole scale",
     "mean_absolute_error": "mean distance between a user's own rating and what is shown of the user",
-    "root_mean_square_error": "the same, with large distances weighing more",
+    "root_mean_square_error": "root of the mean squared distance of users' own ratings to what is shown of them",
     "sum_of_squares": "sum of the squared distances of users' own ratings to what is shown (SSE)",
     "sum_of_squares_filled": "SSE over all cells shown, with the fill value where a user has not rated",
     "armse_filled": "root mean square distance of a user's filled ratings to what is shown, mean over groups",

@@ -3,17 +3,15 @@
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.linkage import linkage
-from kgather._evaluation.candidates import ShownCells
-from kgather._evaluation.evidence import Evidence, Scale
 from kgather._paper import macros
 from kgather._paper.findings import Finding, in_part, number, statement
 from kgather._paper.macros import shuffled
 from kgather._paper.movielens import HIGH, LOW, MovieLens, Split
+from kgather._paper.shown import rows_shown
 from kgather.udfs.gathering import mdav
 from kgather.udfs.preferences.filled import filled_ratings, filled_scores
 
@@ -181,20 +179,7 @@ def _risks(data: MovieLens, rows: NDArray[np.float64], truth: NDArray[np.integer
     """How often, in percent, the protected row nearest to an original one is that of the same user, and how often the
     original row nearest to a protected one is.
     """
-    sizes = np.bincount(truth, minlength=len(rows))
-    places, items = np.divmod(np.arange(rows.size), rows.shape[1])
-    evidence = Evidence(
-        original=data.ratings,
-        shown=ShownCells.from_cells(sizes, rows.shape[1], places, items, rows.reshape(-1), rows.reshape(-1)),
-        truth=truth.astype(np.int32),
-        groups=truth.astype(np.int32),
-        shown_items=np.ones(rows.shape[1], dtype=bool),
-        items=pa.array(np.arange(rows.shape[1])),
-        scale=Scale(LOW, HIGH, 1.0),
-        parameters={},
-        group_ids=np.arange(len(rows)),
-    )
-    there, back = (found.user for found in linkage(Attacked.of(evidence), fill=_FILL))
+    there, back = (found.user for found in linkage(Attacked.of(rows_shown(data.ratings, rows, truth)), fill=_FILL))
     assert there is not None
     return 100 * there.value, float("nan") if back is None else 100 * back.value
 
@@ -202,10 +187,14 @@ def _risks(data: MovieLens, rows: NDArray[np.float64], truth: NDArray[np.integer
 def _nearest(
     original: NDArray[np.float64], shown: NDArray[np.float64], groups: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """For each user the row that is nearest of another group, int64[n]. shown: one row a user, float64[n, m]."""
+    """For each user the row that is nearest of another group, int64[n], of equally near ones the first.
+
+    shown: one row a user, float64[n, m].
+    """
     squares = (original**2).sum(axis=1)[:, None] - 2 * original @ shown.T + (shown**2).sum(axis=1)
     squares[groups[:, None] == groups] = np.inf
-    return squares.argmin(axis=1)
+    # Rounded: which of two equally near rows comes first must not hang on the last bits, which processors differ in.
+    return squares.round(6).argmin(axis=1)
 
 
 def _error(held: Split, predicted: NDArray[np.float64]) -> float:

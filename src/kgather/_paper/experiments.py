@@ -28,13 +28,13 @@ class Experiment:
     @property
     def about(self) -> str:
         """Which part of the paper, and what it is about."""
-        return f"{self.source}. {(self.run.__doc__ or '').strip()}"
+        return f"{self.source.removesuffix('.')}. {(self.run.__doc__ or '').strip()}"
 
 
 EXPERIMENTS = tuple(
     Experiment(run.__name__.replace("_", "-"), source, run)
     for source, runs in (
-        ("Chang et al.", (chang.links,)),
+        ("Chang et al.", (chang.bins, chang.links)),
         ("X. Chen's thesis", (chen.baselines, chen.error_by_k, chen.gathering, chen.levels)),
         ("Riyana and Natwichai", (riyana.example, riyana.generalization, riyana.queries, riyana.speed)),
         ("Casino et al.", (casino.microaggregation, casino.noise, casino.neighbours)),

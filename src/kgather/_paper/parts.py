@@ -107,6 +107,7 @@ PARTS: Sequence[Part] = (
         "Chang et al.",
         {
             "figure 1": _DRAWING,
+            "figure 4": "",
             "theorem 5.1": "that no user is found with more than 1/k is the audit of every release: groups of k",
             "theorem 5.2": "",
             "theorem 5.3": "",

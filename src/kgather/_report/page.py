@@ -64,7 +64,7 @@ _MEASURES = {
     "matched": "an item with a rater in common",
     "advantage": "who is in the data (advantage)",
     "exact": "cells that show an exact rating",
-    "learnt": "ratings that others would not have guessed",
+    "learnt": "what the group or class tells of the person",
     "changed_auc": "items that one person more rated (AUC)",
     "existence_auc": "whether one person more rated an item (AUC)",
     "sign_auc": "whether a rating is high or low (AUC)",
@@ -154,7 +154,9 @@ def render(said: Mapping[str, Any]) -> str:
         ("files", "Files"),
     ]
     finding = [attack for attack in attacks if any(_interval(attack.get(rate)) for rate in _RATES)]
-    attacked = _attack_table(finding) if finding else None
+    # An attack that finds no people has its line among the best, and its numbers among the further measures.
+    naming = [attack for attack in finding if any(_interval(attack.get(rate)) for rate in ("user", "group"))]
+    attacked = _attack_table(naming or finding) if finding else None
     return filled(
         "page.html.j2",
         {
@@ -171,7 +173,7 @@ def render(said: Mapping[str, Any]) -> str:
             "cost": _cost(said),
             "best": _best(said),
             "attacked": attacked,
-            "attack_plot": _attack_figure(finding, attacked),
+            "attack_plot": _attack_figure(naming, attacked),
             "attack_kinds": _attack_kinds(finding),
             "details": _details(attacks),
             "disclosure": _disclosure(said),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgather._errors import InputError
-from kgather._evaluation.evidence import Evidence, Released, read_evidence, read_released
+from kgather._evaluation.evidence import Evidence, OtherReleaseError, Released, read_evidence, read_released
 from kgather._loaders import LoadOptions
 from kgather._publishing.publish import publish
 from kgather._release.reading import refuse_table
@@ -66,11 +66,16 @@ def open_evidence(
             )
             con.execute(f"attach {literal(again / 'work' / 'work.duckdb')} as work (read_only)")
             con.execute(f"attach {literal(again / 'release' / DATABASE)} as again (read_only)")
+            named = ", ".join(originals)
+            try:
+                released = read_released(con, "work", "release")
+            except OtherReleaseError:
+                raise InputError(_DIFFERENT.format(originals=named, why="it shows other items")) from None
             found = _found_in(
-                read_released(con, "work", "release"),
+                released,
                 read_evidence(con, "work", "again", parameters, days=days, vectors=vectors),
                 read_released(con, "work", "again"),
-                ", ".join(originals),
+                named,
             )
             con.execute("detach again")
             con.execute("detach work")

@@ -476,7 +476,13 @@ def _why(row: SweepRow, least: float, *, quiet: bool, others: int) -> str:
             f"; who is in the data is told with an advantage of {row.membership_advantage:.3f} (by chance up to "
             f"{row.membership_by_chance or 0.0:.3f})"
         )
-    return told + ". No release within that loss keeps all attacks down to chance."
+    told += ". No release within that loss keeps all attacks down to chance."
+    if others and row.right_group_8 is not None:
+        told += (
+            " In the risk a found group counts as much as a found person: small groups are found less often, but hide "
+            "a person among fewer."
+        )
+    return told
 
 
 def _is_anonymous(method: str) -> bool:
