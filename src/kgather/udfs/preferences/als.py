@@ -28,7 +28,7 @@ from kgather.udfs.preferences.options import AlsOptions
 from kgather.udfs.ratings._held_out import choose_held_out, part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-_HELD_OUT_MOST = 500_000  # more do not make the error any clearer
+HELD_OUT_MOST = 500_000  # more do not make the error any clearer
 _BLOCK_BYTES = 384 << 10  # user vectors of a block: they stay in the cache while the items pass over them
 _SEGMENT_LEAST = 4  # ratings of an item in a block, on average over items; fewer are not worth a block
 _ITEMS_AT_ONCE = 2048
@@ -80,7 +80,7 @@ def _learn(
     progress: Progress | None,
     start: Start | None,
 ) -> Preferences:
-    share = min(options.holdout, _HELD_OUT_MOST / matrix.nnz)
+    share = min(options.holdout, HELD_OUT_MOST / matrix.nnz)
     entries = choose_held_out(matrix.indptr, matrix.items, share, seed64(seed))
     nothing = np.empty(0, dtype=np.int64)
     held, none_held = part_of(matrix, entries), part_of(matrix, nothing)
@@ -142,7 +142,7 @@ class Frame:
     mean: float
     influence: float
     spread: float
-    unit: np.float32
+    unit: np.floating
     user_penalty: tuple[float, float, float, float]
     item_penalty: tuple[float, float, float, float]
     item_counts: NDArray[np.int64]
@@ -376,8 +376,8 @@ class Part:
     ) -> NDArray[np.float64]:
         """What the users' ratings add to the equations of the items lo..hi, float64[hi - lo, rank + 2, rank + 1].
 
-        counts int64[hi - lo]: the ratings of each item in all parts, without those that are held out. square: the mean square
-        of a factor of a user, over the users of all parts.
+        counts int64[hi - lo]: the ratings of each item in all parts, without those that are held out. square: the mean
+        square of a factor of a user, over the users of all parts.
         """
         frame, held = self.frame, self.nothing if all_ratings else self.held
         systems = np.zeros((hi - lo, frame.rank + 2, frame.rank + 1))
@@ -590,7 +590,7 @@ def _weights(
     influence: float,
     spread: float,
     square: float,
-    longest: float,
+    longest: float | np.floating,
 ) -> NDArray[np.float64]:
     """The weights of a rating of items with so many ratings, float64[i, 2]: in the level, and in the factors by the
     length of its user's, of which none is longer than `longest`; 0 where all are small.
