@@ -98,6 +98,8 @@ def gathered(
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for row in rows_of(batches):
             level, factors = vectors_of(row, rank)
+            if not len(level):
+                continue
             leaf = stands[planes.leaves(known.value.vectors(level, factors))]
             part = _parts(seed, row["block"], parts[leaf])
             sent = []
@@ -113,8 +115,7 @@ def gathered(
                         "factors": factors[rows].tobytes(),
                     }
                 )
-            if sent:
-                yield batch_of(sent, _SENT)
+            yield batch_of(sent, _SENT)
 
     def gather_leaf(rows: pa.Table) -> pa.Table:
         rows = rows.sort_by("block")

@@ -278,8 +278,10 @@ class _Sweeps:
         def finish(key: int, total: NDArray[np.float64]) -> NDArray[Any]:
             if key == _STATISTICS:
                 return total
+            items, left = known.value
+            assert items.frame is not None
             systems = total.reshape(-1, rank + 2, rank + 1)
-            level, factors = als.solve_items(systems, known.value[1][key : key + len(systems)], frame)
+            level, factors = als.solve_items(systems, left[key : key + len(systems)], items.frame)
             return np.concatenate([level[:, None], factors], axis=1)
 
         found = summed(self.blocks, terms, finish)

@@ -93,6 +93,8 @@ def publish(
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
     read = staging.chosen(ratings, options)
+    if secret_map is not None:
+        _check_map(read, secret_map, target, force=force)
     key = kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
@@ -103,7 +105,7 @@ def publish(
             try:
                 finished, found = run.release(umask)
                 if secret_map is not None:
-                    run.write_map(secret_map)
+                    run.write_map(secret_map, force=force)
                 put_in_place(finished, target, replace=force)
                 report("write", 1, 1)
             finally:
@@ -136,6 +138,18 @@ def _told() -> Iterator[None]:
         name = re.search(r"\b(\w+(?:Error|Exception))\b", str(error))
         msg = f"Spark broke ({name[1] if name else type(error).__name__}). Its own log says where."
         raise KgatherError(msg) from None
+
+
+def _check_map(read: Chosen, path: str, target: Path, *, force: bool) -> None:
+    """Refuse, before any work, a place for the map that is taken or would go out with the release."""
+    if "://" not in path and (target == Path(path).resolve() or target in Path(path).resolve().parents):
+        msg = f"{path} lies in the release: the secret map would go out with it. Give another --secret-map."
+        raise InputError(msg)
+    spark = read.ratings.sparkSession
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
+    if not force and place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place):
+        msg = f"{path} exists. Give another --secret-map, or --force to replace it."
+        raise InputError(msg)
 
 
 class _Run:
@@ -333,9 +347,9 @@ class _Run:
         self.people.put("int_kgather__groups", self.map)
         self.people.put("stg_kgather__ratings", self.staged.selectExpr("explode(array(lowest, highest)) as rating"))
 
-    def write_map(self, path: str) -> None:
+    def write_map(self, path: str, *, force: bool) -> None:
         """Write the SECRET map: (user_id, group_id), by Spark."""
-        self.map.orderBy("user_id").write.parquet(path)
+        self.map.orderBy("user_id").write.mode("overwrite" if force else "errorifexists").parquet(path)
 
     # The release and what it promises
 
@@ -422,7 +436,8 @@ def _put_counts(con: duckdb.DuckDBPyConnection, counts: Counts, user_type: IdTyp
     set_aside = counts.read - sum(times for _, times in usable)
     read = [(f"{_number(rating)} as rating, cast(null as varchar) as reason", times) for rating, times in usable]
     read.append(("cast(null as double) as rating, 'set aside' as reason", set_aside))
-    ratings = counts.staged_values or [(counts.lowest, 1), (counts.highest, counts.staged - 1)]
+    few = min(counts.staged, 1)
+    ratings = counts.staged_values or [(counts.lowest, few), (counts.highest, counts.staged - few)]
     rejected = [
         (f"cast('' as varchar) as source, cast(0 as bigint) as line, {_text(reason)} as reason", times)
         for reason, times in counts.rejected.items()
