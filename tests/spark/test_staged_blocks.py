@@ -16,6 +16,7 @@ from kgather._loaders.options import LoadOptions
 from kgather._settings.publication import PublishSettings
 from kgather._spark import statements
 from kgather._spark.blocks import Items, Staging, matrix_of, numbers, unpacked
+from kgather.udfs.preferences.item_noise import secret_of, secret_of_lines
 
 SCALE = {"scale": [1.0, 5.0], "max_rejected_share": 0.05}
 
@@ -43,6 +44,13 @@ def test_blocks_have_what_the_engine_duckdb_has(tmp_path: Path, publish_to: Call
     mixed = rows.filter(pa.array(place == 0))
     order = np.random.default_rng(0).permutation(len(mixed))
     assert staging.of(0, mixed.take(order)).to_pylist()[0] == blocks[0]
+    # The secret of the noise is that of the engine duckdb, which makes it of the same numbers.
+    one = staging.of(0, rows).to_pylist()[0]
+    people = sorted(int(each) for block in blocks for each in unpacked(block["rated_so"]).to_pylist())
+    assert people == sorted(int(each) for each in unpacked(one["rated_so"]).to_pylist())
+    lines = [f"{each}\n".encode() for each in people]
+    pieces = [b"".join(lines[:7]), b"".join(lines[7:])]
+    assert secret_of_lines(bytes(32), pieces) == secret_of(bytes(32), people[::-1])
     raters: Counter[int] = Counter()
     for block in blocks:
         raters.update(
