@@ -90,7 +90,7 @@ _POPULAR = (
 )
 _ON_SPARK = (
     "What quick attackers get, how much of the ratings is shown and how many entries are added: the engine spark does "
-    "not measure it. Attack this release before it is handed out."
+    "not measure it."
 )
 _COUNTED = (
     "That a single rating does not decide which items a group shows: they are chosen by counts of raters without noise."

@@ -89,12 +89,16 @@ def publish(
     needs.refuse(settings, options)
     target = target.resolve()
     check_target(target, [], force=force)
+    if type(ratings).__module__.startswith("pyspark.sql.connect"):
+        msg = "Spark Connect keeps nothing on the executors from one statement to the next. Use a classic session."
+        raise InputError(msg)
     if noise_key is not None and target in noise_key.resolve().parents:
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
     read = staging.chosen(ratings, options)
     if secret_map is not None:
-        _check_map(read, secret_map, target, force=force)
+        with _told():
+            _check_map(read, secret_map, target, force=force)
     key = kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
