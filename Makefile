@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-tpch bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest test-dbt lock generate test-usual test-fast test-long test-explore coverage bench-trees bench-anchors bench-over-time
+.PHONY: help setup demo test lint docs bench-setup bench-publish bench-choices bench-release bench-sparse bench-front bench-preferences bench-private bench-methods bench-loss bench-mondrian bench-guard bench-tpch bench-hidden bench-scale bench-server bench-satisfaction bench-verification clean test-lowest test-dbt lock generate test-usual test-fast test-long test-explore coverage bench-trees bench-anchors bench-over-time bench-spark
 
 help:  ## show what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -157,6 +157,9 @@ bench-over-time: bench-setup  ## releases that follow each other: benchmarks/ove
 
 bench-server: bench-setup  ## the server's start, under load, and killed: benchmarks/server.py
 	PYTHONPATH=tests:tests/server:tests/guard $(BIN)/python benchmarks/server.py $(PARTS)
+
+bench-spark: bench-setup  ## publishing by Spark against the engine duckdb: benchmarks/spark.py
+	$(BIN)/python benchmarks/spark.py
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

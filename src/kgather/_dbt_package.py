@@ -18,3 +18,10 @@ def package_digest(folder: Path | None = None) -> str:
     for file in sorted(file for kind in ("py", "sql", "yml", "md") for file in root.rglob(f"*.{kind}")):
         found.update(f"{file.relative_to(root)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
     return found.hexdigest()
+
+
+@cache
+def macro_sql(name: str) -> str:
+    """The text that creates a SQL macro of the package, which is plain SQL of DuckDB's. O(files)."""
+    [file] = (dbt_path() / "sql").rglob(f"{name}.sql")
+    return file.read_text(encoding="utf-8")

@@ -92,8 +92,8 @@ def test_held_out_ratings_are_taken_out_as_they_were_put_in() -> None:
         options = AlsOptions(influence=influence, few_raters=0.0)
         found = []
         for ratings, held in ((matrix, part_of(matrix, entries)), (rest, nothing)):
-            work = als._Work(ratings, 2, options, 1.0, 1, None)
-            work.start_items(3.4, 0, 1.0, None)
+            work = als._Work(ratings, 2, options, 3.4, 1.0, 1, None)
+            work.start_items(0, 1.0, None)
             work.solve_users(held)
             work.sweep(held)
             found.append(work.preferences(()))
@@ -316,3 +316,39 @@ def test_release_of_movielens(data_dir, name: str, low: float, best: float, best
     learnt = learn(matrix_of(train, n, m), scale=(low, 5), threads=2)
     released = release(learnt, gather(comparison_vectors(learnt), 10))
     assert mean_absolute_error(predict(released, *test[:2]), test[2], low) < best_released
+
+
+@pytest.mark.parametrize("influence", [0.0, 0.03])
+def test_equations_of_parts_of_the_users_are_those_of_all_users(influence: float) -> None:
+    """A sweep over the users of three parts solves what a sweep over all of them solves, held-out ratings too."""
+    matrix = matrix_of(made_up(90, 50, 0.3, 9), 90, 50)
+    options = AlsOptions(influence=influence)
+    mean, deviation = matrix.mean_and_deviation()
+    counts = matrix.raters()
+    whole = als._Work(matrix, 2, options, mean, deviation, 1, None)
+    whole.start_items(0, deviation, None)
+    frame = als.Frame.of(
+        options, 2, mean=mean, deviation=deviation, reach=float(np.ptp(matrix.values)), item_counts=counts
+    )
+    parts = [als.Part(matrix.with_users(np.arange(lo, lo + 30)), frame) for lo in (0, 30, 60)]
+    for part in parts:
+        part.hold_out(0.1, np.uint64(5))
+        part.solve_users(whole.item_design, whole.item_level, all_ratings=False)
+    held_counts = np.concatenate([np.diff(part.held.indptr) for part in parts])
+    held = RatingMatrix(
+        90,
+        50,
+        np.concatenate([[0], np.cumsum(held_counts)]).astype(np.int64),
+        np.concatenate([part.held.items for part in parts]),
+        np.concatenate([part.held.values for part in parts]),
+    )
+    whole.solve_users(held)
+    square = sum(part.squared_lengths() for part in parts) / (90 * 2)
+    left = counts - held.raters()
+    systems = sum(part.equations(0, 50, left, square, all_ratings=False) for part in parts)
+    level, factors = als.solve_items(systems, left, frame)
+    whole.sweep(held)
+    found = whole.preferences(())
+    assert held.nnz > 50
+    assert level == pytest.approx(found.item_level, abs=1e-5)
+    assert factors == pytest.approx(found.item_factors, abs=1e-5)

@@ -10,7 +10,7 @@ from kgather._cli.console import StageProgress, print_checks, print_json, print_
 from kgather._cli.reading import PANEL, load_options, with_reading
 from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
-from kgather._loaders import seen
+from kgather._loaders import LoadOptions, seen
 from kgather._publishing.asked import asked_settings
 from kgather._publishing.history import Following, k_of, read_removed, with_last
 from kgather._publishing.publish import AttributesSource, Published, check_target, look, publish
@@ -20,6 +20,9 @@ from kgather._settings.publication import PublishSettings
 _INPUT = PANEL
 _USERS = USERS
 _RELEASE = RELEASE
+_SPARK = "Spark"
+_ENGINES = ("duckdb", "spark")
+_NO_K = "--k is missing: users in the smallest group, as --k 10."
 
 
 @with_reading()
@@ -138,6 +141,33 @@ def command(
             rich_help_panel=OVER_TIME,
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="ENGINE",
+            help="duckdb: on this machine. spark: on a cluster; inputs are Parquet or tables that Spark knows.",
+            rich_help_panel=_SPARK,
+        ),
+    ] = "duckdb",
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="With --engine spark: where Spark runs, as 'local[4]' (default: as Spark is configured).",
+            rich_help_panel=_SPARK,
+        ),
+    ] = None,
+    secret_map: Annotated[
+        str | None,
+        typer.Option(
+            "--secret-map",
+            metavar="PATH",
+            help="With --engine spark: where Spark writes the SECRET map from user to group, as Parquet.",
+            rich_help_panel=_SPARK,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read the input, say what was read, and write nothing.")
     ] = False,
@@ -150,6 +180,28 @@ def command(
     release.duckdb and audit.json. Nothing is written unless every check of the audit passes.
     """
     options = load_options(reading, artifact_columns=names(artifact_columns))
+    if engine == "spark":
+        _refuse_on_spark(
+            {
+                "--user-attributes": user_attributes,
+                "--sweep": sweep,
+                "--keep-work": keep_work,
+                "--history": history,
+                "--additions": additions,
+                "--remove": remove,
+                "--within": within,
+                "--dry-run": dry_run or None,
+            }
+        )
+        if k is None:
+            raise InputError(_NO_K)
+        asked = asked_settings({"k": k, **settings}, options, None, assignments or [])
+        published = _on_spark(inputs or [], out, asked, options, force, noise_key, master, secret_map)
+        _show(published, json_output=json_output)
+        return
+    if engine not in _ENGINES or master is not None or secret_map is not None:
+        msg = f"--engine is {' or '.join(_ENGINES)}; --master and --secret-map go with --engine spark."
+        raise InputError(msg)
     attributes = (
         None
         if user_attributes is None
@@ -167,8 +219,7 @@ def command(
         return
     inputs, following = _following(inputs or [], history, additions or [], remove)
     if k is None and following is None:
-        msg = "--k is missing: users in the smallest group, as --k 10."
-        raise InputError(msg)
+        raise InputError(_NO_K)
     asked = asked_settings(
         {"k": k if k is not None or following is None else k_of(following), **settings},
         options, attributes, assignments or [],
@@ -196,6 +247,10 @@ def command(
             report=progress.report,
             warn=warn,
         )
+    _show(published, json_output=json_output)
+
+
+def _show(published: Published, *, json_output: bool) -> None:
     if json_output:
         print_json({"release": str(published.folder), **published.audit.as_dict()})
     else:
@@ -223,6 +278,45 @@ def _publish_within(
     print_checks(audit.checks)
     print_line(f"\n{audit.counts['members']:,} users in {audit.counts['groups']:,} groups.")
     print_line(f"Release: {out}")
+
+
+def _refuse_on_spark(given: Mapping[str, Any]) -> None:
+    named = [option for option, value in given.items() if value is not None]
+    if named:
+        msg = f"the engine spark does not have {', '.join(named)}. Leave it out, or publish with the engine duckdb."
+        raise InputError(msg)
+
+
+def _on_spark(
+    inputs: list[str],
+    out: Path,
+    asked: PublishSettings,
+    options: LoadOptions,
+    force: bool,
+    noise_key: Path | None,
+    master: str | None,
+    secret_map: str | None,
+) -> Published:
+    from kgather._spark import needs, session
+
+    # Before Spark starts, which takes seconds.
+    needs.refuse(asked, options)
+    check_target(out.resolve(), [], force=force)
+    with session.started(master) as spark, StageProgress() as progress:
+        from kgather._spark.publish import publish as run  # the kernels take seconds to load
+
+        ratings = session.read(spark, inputs)
+        return run(
+            ratings,
+            out,
+            asked,
+            options,
+            force=force,
+            noise_key=noise_key,
+            secret_map=secret_map,
+            report=progress.report,
+            warn=warn,
+        )
 
 
 def _following(

@@ -72,7 +72,8 @@ def ids(con: duckdb.DuckDBPyConnection, relation: str, column: str, k: int) -> d
     cut = f"case when length({shape}) > {_LONGEST_SHAPE} then left({shape}, {_LONGEST_SHAPE}) || '…' else {shape} end"
     count, kind = first_row(con, f"select count(*), any_value(typeof({column})) from {relation}") or (0, None)
     shapes = con.execute(
-        f"select shape from (select {cut} as shape from {relation}) group by shape having count(*) >= {k} "
+        f"select shape from (select {cut} as shape from {relation}) where shape is not null group by shape "
+        f"having count(*) >= {k} "
         f"order by count(*) desc, shape limit {_MOST_SHAPES}"
     ).fetchall()
     return {

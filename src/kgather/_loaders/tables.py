@@ -63,7 +63,7 @@ def opened(con: duckdb.DuckDBPyConnection, source: Source, options: LoadOptions)
             further = [pair for pair in source.partitions.items() if pair[0].lower() not in names]
             given = "".join(f"{literal(value)} as {identifier(key)}, " for key, value in further)
             relation = f"(select {given}* from {relation})"
-        yield _described(con, source.given, relation, row, options)
+        yield described(con, source.given, relation, row, options)
 
 
 @contextmanager
@@ -212,12 +212,24 @@ def _time(table: Table) -> tuple[str, str]:
     return read, f"not ({absent}) and ({read}) is null"
 
 
-def _described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: str, options: LoadOptions) -> Table:
-    described = con.execute(f"describe select * from {relation}").fetchall()
+def described(con: duckdb.DuckDBPyConnection, where: str, relation: str, row: str, options: LoadOptions) -> Table:
+    """Choose the columns of a relation by their names.
+
+    Args:
+        con: The connection.
+        where: What it is called in messages.
+        relation: SQL for FROM.
+        row: SQL for the number of a row.
+        options: What was said about the columns.
+
+    Raises:
+        InputError: The columns are not found or of types that cannot be read, or there are no rows.
+    """
+    found = con.execute(f"describe select * from {relation}").fetchall()
     if row.startswith("file_row_number"):
-        described = described[:-1]
-    names = tuple(str(each[0]) for each in described)
-    types = tuple(str(each[1]) for each in described)
+        found = found[:-1]
+    names = tuple(str(each[0]) for each in found)
+    types = tuple(str(each[1]) for each in found)
     chosen = columns.choose_by_name(where, names, options)
     allowed: dict[Role, tuple[str, ...]] = {
         "user": _VALUES,

@@ -4,12 +4,12 @@ The pipeline says the last word (`base_kgather__read_ratings`, `int_kgather__che
 knows: repeated pairs, users' attributes, the models of a project. Here is only what is certain to be refused there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
 
-from kgather._dbt_package import dbt_path
+from kgather._dbt_package import macro_sql
 from kgather._errors import InputError
 from kgather._loaders import seen
 from kgather._settings.publication import PublishSettings
@@ -140,7 +140,7 @@ def seen_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> dic
 
 def _refuse_what_is_no_scale(con: duckdb.DuckDBPyConnection, judged: str) -> None:
     con.execute(f"create or replace temp view {_RATINGS} as select rating from {judged} where reason is null")
-    _create_macro(con, "kg_signs_of_no_scale")
+    con.execute(macro_sql("kg_signs_of_no_scale"))
     signs = [sign for (sign,) in con.sql(f"select sign from kg_signs_of_no_scale('{_RATINGS}')").fetchall()]
     if signs:
         msg = (
@@ -152,8 +152,12 @@ def _refuse_what_is_no_scale(con: duckdb.DuckDBPyConnection, judged: str) -> Non
 
 
 def _refuse_people_as_items(con: duckdb.DuckDBPyConnection) -> None:
-    _create_macro(con, "kg_signs_of_people")
-    signs = con.sql(f"select measured, sign from kg_signs_of_people('{_USERS}', '{_ITEMS}')").fetchall()
+    con.execute(macro_sql("kg_signs_of_people"))
+    refuse_signs_of_people(con.sql(f"select measured, sign from kg_signs_of_people('{_USERS}', '{_ITEMS}')").fetchall())
+
+
+def refuse_signs_of_people(signs: Sequence[tuple[int, str]]) -> None:
+    """Raise InputError where there are signs, as (measured, sign), that the items are people."""
     if signs:
         listed = "; ".join(f"{measured:,} {sign}" for measured, sign in signs)
         msg = (
@@ -161,7 +165,3 @@ def _refuse_people_as_items(con: duckdb.DuckDBPyConnection) -> None:
             "say so with --user-column and --item-column (or --fields). If the items are none, add --items-confirmed."
         )
         raise InputError(msg)
-
-
-def _create_macro(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    con.execute((dbt_path() / "sql" / "staging" / f"{name}.sql").read_text(encoding="utf-8"))

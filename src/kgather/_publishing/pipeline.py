@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,50 @@ def build(
     `on_node` is called with the name of each model or test when it is finished, its number and their total.
     Raises InputError where the input was refused, PromiseError where a data test failed, KgatherError otherwise.
     """
+    finished = workspace.journal.finished()
+    callbacks = [_finished_nodes(workspace.journal, len(finished), on_node)]
+
+    def rest(manifest: Any) -> list[str] | None:
+        if not finished:
+            return []
+        left = [node.name for node in manifest.nodes.values() if node.name not in finished]
+        # Tests are named one by one, so that none is left out because its model is finished.
+        return ["--indirect-selection", "empty", "--select", *left] if left else None
+
+    _invoked(workspace, variables, "build", rest, callbacks, verbose=verbose)
+
+
+def build_some(workspace: Workspace, variables: Mapping[str, Any], models: Sequence[str], *, verbose: bool) -> None:
+    """Build these models alone, from what is in the workspace already, and run the data tests that need no others.
+
+    Raises as `build` does.
+    """
+    selection = ["--indirect-selection", "cautious", "--select", *models]
+    _invoked(workspace, variables, "build", lambda _: selection, [], verbose=verbose)
+
+
+def compiled(
+    workspace: Workspace, variables: Mapping[str, Any], models: Sequence[str], *, run: bool, verbose: bool
+) -> dict[str, str]:
+    """The SQL of models as DuckDB would run it here, by name. run: build them on the way, as their SQL hangs on it.
+
+    Raises as `build` does.
+    """
+    command = "run" if run else "compile"
+    outcome = _invoked(workspace, variables, command, lambda _: ["--select", *models], [], verbose=verbose)
+    return {result.node.name: str(result.node.compiled_code) for result in outcome.result.results}
+
+
+def _invoked(
+    workspace: Workspace,
+    variables: Mapping[str, Any],
+    command: str,
+    selected: Callable[[Any], list[str] | None],
+    callbacks: list[Any],
+    *,
+    verbose: bool,
+) -> Any:
+    """What dbt says of a command on the project. selected: from the manifest the selection; None: nothing is left."""
     # Imported here: dbt and the kernels take seconds to load, and what is refused early needs neither.
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
     from dbt.cli.main import dbtRunner
@@ -127,10 +171,8 @@ def build(
         "--target-path", str(workspace.folder / "target"),
     ]  # fmt: skip
     project = [*folders, "--vars", _prefixed(given)]
-    finished = workspace.journal.finished()
     # dbt writes to standard output, where only results belong.
     with _output_to(None if verbose else os.devnull), _without_environment("DBT_"):
-        selection: list[str] = []
         with workspace.connected() as con:
             create_macros(con)
         try:
@@ -142,20 +184,17 @@ def build(
                 return parsed.result
 
             manifest = manifest_for(given, parse, dbt_path())
-            if finished:
-                rest = [node.name for node in manifest.nodes.values() if node.name not in finished]
-                if not rest:
-                    return
-                # Tests are named one by one, so that none is left out because its model is finished.
-                selection = ["--indirect-selection", "empty", "--select", *rest]
-            callbacks = [_finished_nodes(workspace.journal, len(finished), on_node)]
-            outcome = dbtRunner(manifest=manifest, callbacks=callbacks).invoke([*flags, "build", *project, *selection])
+            selection = selected(manifest)
+            if selection is None:
+                return None
+            outcome = dbtRunner(manifest=manifest, callbacks=callbacks).invoke([*flags, command, *project, *selection])
         finally:
             # The adapter would hold the files open until the process ends, and so would relations not yet collected.
             DuckDBConnectionManager.close_all_connections()
             gc.collect()
     if not outcome.success:
         raise _as_error(outcome)
+    return outcome
 
 
 def _prefixed(settings: Mapping[str, Any]) -> str:

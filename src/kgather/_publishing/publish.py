@@ -109,7 +109,7 @@ def publish(
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
     key = history.key_of(following) if following is not None and noise_key is None else kept_key(noise_key, warn)
-    for warning in _warnings(settings):
+    for warning in warnings_of(settings):
         warn(warning)
     umask = os.umask(0o077)
     try:
@@ -128,7 +128,7 @@ def publish(
 
             with compiling.ahead(wanted=settings.refines):
                 _build(workspace, settings, loaded, key, following, verbose=verbose, report=report)
-                audit = _audit(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
+                audit = audit_of(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
                 if audit.passed:
                     report("attack", 0, 1)
                     attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
@@ -136,7 +136,7 @@ def publish(
                     sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
                     audit = replace(audit, attacks=attacks, sweep=sweep)
             report("write", 0, 1)
-            finished = _write(workspace, settings, audit, key, umask)
+            finished = write(workspace, settings, audit, key, umask)
 
             def put() -> None:
                 put_in_place(finished, target, replace=force)
@@ -189,7 +189,7 @@ def look(
         os.umask(umask)
 
 
-def _warnings(settings: PublishSettings) -> Iterator[str]:
+def warnings_of(settings: PublishSettings) -> Iterator[str]:
     """What the user should know before any work."""
     if settings.k == 1:
         yield "k = 1 gives no anonymity: every user may stand alone in this release."
@@ -414,7 +414,7 @@ def _build(
     pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))
 
 
-def _write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audit, key: bytes, umask: int) -> Path:
+def write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audit, key: bytes, umask: int) -> Path:
     """Write the release where nobody sees it, and check once more what was really written."""
     if not audit.passed:
         raise PromiseError(_failed(audit.checks))
@@ -439,11 +439,22 @@ def _write(workspace: pipeline.Workspace, settings: PublishSettings, audit: Audi
 
 def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warnings: list[str]) -> PublishSettings:
     """Choose the low-rank form where all cells would be too many to write."""
-    if "low_rank" not in settings.of_form.cells or settings.of_form.bounded or settings.cells != "all":
+    if not _may_be_low_rank(settings):
         return settings
     users, items = con.sql(
         "select count(distinct user_id), count(distinct item_id) from loaded.ratings where problem is null"
     ).fetchall()[0]
+    return fitted_to(settings, users, items, warnings)
+
+
+def _may_be_low_rank(settings: PublishSettings) -> bool:
+    return "low_rank" in settings.of_form.cells and not settings.of_form.bounded and settings.cells == "all"
+
+
+def fitted_to(settings: PublishSettings, users: int, items: int, warnings: list[str]) -> PublishSettings:
+    """Choose the low-rank form, and add why to the warnings, where all cells of so many would be too many to write."""
+    if not _may_be_low_rank(settings):
+        return settings
     cells = items * max(users // settings.k, 1)
     if cells <= settings.max_cells:
         return settings
@@ -454,7 +465,8 @@ def _fitted(settings: PublishSettings, con: duckdb.DuckDBPyConnection, warnings:
     return settings.model_copy(update={"cells": "low_rank"})
 
 
-def _audit(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[str, Any]) -> Audit:
+def audit_of(workspace: pipeline.Workspace, settings: PublishSettings, read: dict[str, Any]) -> Audit:
+    """What the marts and the working relations of a workspace say. read: of the files, as `seen.inputs` has it."""
     with workspace.opened() as con:
         checks = con.sql('select "check", promised, measured, passed from marts.kgather__audit').fetchall()
         counts = _row(

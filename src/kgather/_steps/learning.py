@@ -79,7 +79,7 @@ def learn_preferences(
     kept = np.ones(n_items, dtype=bool)
     if asked.rare_items == "drop":
         kept = side.kept(noise, asked.least_raters)
-    return _table(learnt, shown, kept)
+    return model_table(learnt, shown, kept)
 
 
 def learn_apart_as(
@@ -177,12 +177,13 @@ def _private(matrix: RatingMatrix, scale: tuple[float, float], seed: bytes, aske
         matrix, asked, scale=scale, noise_seed=seed, threads=_threads(asked), progress=reporter("preferences")
     )
     everything = np.ones(matrix.n_items, dtype=bool)
-    return _table(learnt.preferences, learnt.preferences, everything, learnt.charges)
+    return model_table(learnt.preferences, learnt.preferences, everything, learnt.charges)
 
 
-def _table(
+def model_table(
     learnt: Preferences, shown: Preferences, kept: NDArray[np.bool_], charges: Sequence[Charge] = ()
 ) -> pa.Table:
+    """What `learn_preferences` returns: the model before noise, as shown, and the items bool[m] that are shown."""
     added = replace(
         shown,
         item_level=shown.item_level - learnt.item_level,

@@ -105,7 +105,7 @@ def cut(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _axis(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: NDArray[np.float64]) -> bool:
+def principal_axis(rows: NDArray[np.float32 | np.float64], lo: int, hi: int, direction: NDArray[np.float64]) -> bool:
     """Sets the direction to the principal axis of lo:hi, by a sample; False if the sampled rows are equal."""
     n, d = hi - lo, rows.shape[1]
     looked = min(n, _SAMPLE)
@@ -201,7 +201,7 @@ def cut_rows(
         if turn > 0:  # 3/8 to 5/8
             draw = np.int64(keyed(np.uint64(turn), lo, hi) % np.uint64(1024))
             border = lo + max(1, (size * (384 + draw // 4)) // 1024)
-        if not _axis(rows, lo, hi, direction):
+        if not principal_axis(rows, lo, hi, direction):
             _widest(rows, lo, hi, direction)
         for i in range(lo, hi):
             side = 0.0

@@ -12,7 +12,8 @@ the best fit: docs/why-predicted.md.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -27,7 +28,7 @@ from kgather.udfs.preferences.options import AlsOptions
 from kgather.udfs.ratings._held_out import choose_held_out, part_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-_HELD_OUT_MOST = 500_000  # more do not make the error any clearer
+HELD_OUT_MOST = 500_000  # more do not make the error any clearer
 _BLOCK_BYTES = 384 << 10  # user vectors of a block: they stay in the cache while the items pass over them
 _SEGMENT_LEAST = 4  # ratings of an item in a block, on average over items; fewer are not worth a block
 _ITEMS_AT_ONCE = 2048
@@ -79,13 +80,13 @@ def _learn(
     progress: Progress | None,
     start: Start | None,
 ) -> Preferences:
-    share = min(options.holdout, _HELD_OUT_MOST / matrix.nnz)
+    share = min(options.holdout, HELD_OUT_MOST / matrix.nnz)
     entries = choose_held_out(matrix.indptr, matrix.items, share, seed64(seed))
     nothing = np.empty(0, dtype=np.int64)
     held, none_held = part_of(matrix, entries), part_of(matrix, nothing)
     mean, deviation = matrix.mean_and_deviation()
-    work = _Work(matrix, rank, options, deviation or 1.0, threads, pool)
-    work.start_items(mean, seed, deviation or 1.0, start)
+    work = _Work(matrix, rank, options, mean, deviation or 1.0, threads, pool)
+    work.start_items(seed, deviation or 1.0, start)
 
     rmse: list[float] = []
     low, high = scale if scale is not None else (-np.inf, np.inf)
@@ -127,6 +128,54 @@ def _some_users(matrix: RatingMatrix, seed: int) -> RatingMatrix:
     return RatingMatrix(len(used), matrix.n_items, indptr, items, values)
 
 
+@dataclass(frozen=True)
+class Frame:
+    """What holds for all ratings while they are learnt from, whichever part of them is at hand.
+
+    rank: the number of factors. mean: of all ratings. influence, spread: how far a rating may move an item, and twice
+    the range of the ratings, in their unit. unit: the root of the ratings' standard deviation, in which factors are
+    measured. user_penalty, item_penalty: of levels, of factors, its power of the counts, and that of rare items.
+    item_counts int64[m]: the ratings of each item.
+    """
+
+    rank: int
+    mean: float
+    influence: float
+    spread: float
+    unit: np.floating
+    user_penalty: tuple[float, float, float, float]
+    item_penalty: tuple[float, float, float, float]
+    item_counts: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        options: AlsOptions,
+        rank: int,
+        *,
+        mean: float,
+        deviation: float,
+        reach: float,
+        item_counts: NDArray[np.int64],
+    ) -> "Frame":
+        """The frame of ratings with this mean, standard deviation, and reach (the highest less the lowest)."""
+        factor_penalty = options.regularization * deviation
+        harder = 1.0 + options.few_raters * np.count_nonzero(item_counts) / int(item_counts.sum())
+        power = options.count_power
+        return cls(
+            rank=rank,
+            mean=mean,
+            influence=options.influence * deviation,
+            # no rating is farther from the mean and its user's level
+            spread=2.0 * reach,
+            # factors are in roots of the ratings' unit: for this long a user, the bound is the same in any unit
+            unit=np.float32(np.sqrt(deviation)),
+            user_penalty=(options.level_regularization * harder, factor_penalty * harder, power, 0.0),
+            item_penalty=(options.item_level_regularization, factor_penalty, power, options.rare_regularization),
+            item_counts=item_counts,
+        )
+
+
 class _Work:
     """Both sides of the model, and the ratings in the order in which each side reads them."""
 
@@ -135,6 +184,7 @@ class _Work:
         matrix: RatingMatrix,
         rank: int,
         options: AlsOptions,
+        mean: float,
         deviation: float,
         threads: int,
         pool: ThreadPoolExecutor | None,
@@ -142,24 +192,22 @@ class _Work:
         n, m = matrix.n_users, matrix.n_items
         self.matrix, self.rank, self.pool = matrix, rank, pool
         self.tag = tag_of(rank)
-        factor_penalty = options.regularization * deviation
-        self.item_penalty = (
-            options.item_level_regularization, factor_penalty, options.count_power, options.rare_regularization,
-        )  # fmt: skip
-        self.influence = options.influence * deviation
-        # factors are in roots of the ratings' unit: for this long a user, the bound is the same in any unit
-        self.unit = np.float32(np.sqrt(deviation))
-        # no rating is farther from the mean and its user's level
-        self.spread = 2.0 * float(np.ptp(matrix.values))
         self.user_design, self.item_design = new_design(n, rank), new_design(m, rank)
         self.user_level, self.item_level = np.zeros(n, dtype=np.float32), np.zeros(m, dtype=np.float32)
-        self.mean = 0.0
         self.user_ranges = row_ranges(matrix.indptr, threads)
-        self._build_tiles(threads)
-        harder = 1.0 + options.few_raters * np.count_nonzero(self.item_counts) / matrix.nnz
-        self.user_penalty = (options.level_regularization * harder, factor_penalty * harder, options.count_power, 0.0)
+        self._build_tiles()
+        self.frame = Frame.of(
+            options,
+            rank,
+            mean=mean,
+            deviation=deviation,
+            reach=float(np.ptp(matrix.values)),
+            item_counts=(self.tile_indptr[:, 1:] - self.tile_indptr[:, :-1]).sum(axis=0),
+        )
+        by_item = np.concatenate([[0], np.cumsum(self.frame.item_counts)])
+        self.item_ranges = row_ranges(by_item, threads, _ITEMS_AT_ONCE)
 
-    def _build_tiles(self, threads: int) -> None:
+    def _build_tiles(self) -> None:
         """Ratings by blocks of users, within a block by item: the item side reads one block's users at a
         time.
         """
@@ -179,19 +227,13 @@ class _Work:
             [(block, block + 1) for block in range(blocks)],
             self.pool,
         )  # fmt: skip
-        counts = (self.tile_indptr[:, 1:] - self.tile_indptr[:, :-1]).sum(axis=0)
-        self.item_counts = counts
-        by_item = np.concatenate([[0], np.cumsum(counts)])
-        self.item_ranges = row_ranges(by_item, threads, _ITEMS_AT_ONCE)
 
-    def start_items(self, mean: float, seed: int, deviation: float, start: Start | None) -> None:
+    def start_items(self, seed: int, deviation: float, start: Start | None) -> None:
         """First item vectors: drawn at random, or those that were learnt before, of the items that have any."""
         m = self.matrix.n_items
-        self.mean = mean
         design = self.item_design.reshape(m + 1, -1)
-        drawn = np.random.Generator(np.random.Philox(int(seed64(seed)))).standard_normal((m, self.rank), np.float32)
-        design[:m, 1 : self.rank + 1] = drawn * np.float32(0.3 * np.sqrt(deviation))
-        self.item_level[:] = mean
+        design[:m, 1 : self.rank + 1] = drawn_factors(m, self.rank, seed, deviation)
+        self.item_level[:] = self.frame.mean
         if start is not None:
             level, factors = start
             known = np.isfinite(level)
@@ -209,7 +251,7 @@ class _Work:
         run(
             lambda lo, hi: _solve_users(
                 lo, hi, matrix.indptr, matrix.items, matrix.values, held.indptr, held.items, held.values,
-                self.item_design, self.item_level, self.user_penalty, self.user_design, self.user_level, self.tag,
+                self.item_design, self.item_level, self.frame.user_penalty, self.user_design, self.user_level, self.tag,
             ),
             self.user_ranges,
             self.pool,
@@ -217,14 +259,14 @@ class _Work:
 
     def _solve_items(self, held: RatingMatrix) -> None:
         held_indptr, held_users, held_values = held.transpose()
-        factors = self.user_design.reshape(self.matrix.n_users + 1, -1)[:-1, 1:]
-        lengths = np.sqrt(np.einsum("ij,ij->i", factors, factors))
+        lengths = lengths_of(self.user_design, self.matrix.n_users)
         square = float(np.mean(np.square(lengths, dtype=np.float64))) / self.rank
+        frame = self.frame
         run(
             lambda lo, hi: _solve_items(
                 lo, hi, self.tile_indptr, self.tile_users, self.tile_values,
-                held_indptr, held_users, held_values, self.user_design, self.user_level, self.mean,
-                lengths * self.unit, square, self.item_counts, self.item_penalty, self.influence, self.spread,
+                held_indptr, held_users, held_values, self.user_design, self.user_level, frame.mean,
+                lengths * frame.unit, square, frame.item_counts, frame.item_penalty, frame.influence, frame.spread,
                 self.item_design, self.item_level, self.tag,
             ),
             self.item_ranges,
@@ -241,7 +283,8 @@ class _Work:
 
     def move_to_median(self, low: float, high: float) -> None:
         """Move all items' levels, so that half of the ratings lie above what is predicted, clipped to low..high."""
-        if self.spread == 0.0:
+        spread = self.frame.spread
+        if spread == 0.0:
             return
         matrix = self.matrix
         counts = np.zeros((len(self.user_ranges), _BINS), dtype=np.int64)
@@ -249,14 +292,12 @@ class _Work:
         run(
             lambda lo, hi: _count_gaps(
                 lo, hi, matrix.indptr, matrix.items, matrix.values, self.user_design, self.user_level,
-                self.item_design, self.item_level, low, high, self.spread, places[lo, hi], len(self.tag),
+                self.item_design, self.item_level, low, high, spread, places[lo, hi], len(self.tag),
             ),
             self.user_ranges,
             self.pool,
         )  # fmt: skip
-        below = np.cumsum(counts.sum(axis=0))
-        middle = int(np.searchsorted(below, below[-1] / 2))
-        self.item_level += np.float32((2.0 * (middle + 0.5) / _BINS - 1.0) * self.spread)
+        self.item_level += median_gap(counts.sum(axis=0), spread)
 
     def preferences(self, rmse: tuple[float, ...]) -> Preferences:
         """The model as it stands."""
@@ -267,6 +308,117 @@ class _Work:
             factors_of(self.item_design, self.matrix.n_items, self.rank),
             rmse,
         )
+
+
+def drawn_factors(m: int, rank: int, seed: int, deviation: float) -> NDArray[np.float32]:
+    """First factors of items, float32[m, rank], of ratings with this standard deviation."""
+    drawn = np.random.Generator(np.random.Philox(int(seed64(seed)))).standard_normal((m, rank), np.float32)
+    return drawn * np.float32(0.3 * np.sqrt(deviation))
+
+
+def lengths_of(design: NDArray[np.float32], rows: int) -> NDArray[np.float32]:
+    """The lengths of the factors in a flat design, float32[rows]."""
+    factors = design.reshape(rows + 1, -1)[:-1, 1:]
+    return np.sqrt(np.einsum("ij,ij->i", factors, factors))
+
+
+def median_gap(counts: NDArray[np.int64], spread: float) -> np.float32:
+    """The median of what ratings lie above what is predicted, from their counts in bins, int64[bins]."""
+    below = np.cumsum(counts)
+    middle = int(np.searchsorted(below, below[-1] / 2))
+    return np.float32((2.0 * (middle + 0.5) / len(counts) - 1.0) * spread)
+
+
+class Part:
+    """Some of the users with all their ratings, for items that are learnt from many such parts: see `_spark`.
+
+    The items' equations are sums over the ratings, so each part gives its own, and the sums of all are solved. What is
+    here is what `_Work` does with all users at once, by the same kernels.
+    """
+
+    def __init__(self, matrix: RatingMatrix, frame: Frame) -> None:
+        self.matrix, self.frame = matrix, frame
+        self.tag = tag_of(frame.rank)
+        self.held = self.nothing = part_of(matrix, np.empty(0, dtype=np.int64))
+        self.user_design = new_design(matrix.n_users, frame.rank)
+        self.user_level = np.zeros(matrix.n_users, dtype=np.float32)
+
+    def hold_out(self, share: float, seed: np.uint64) -> None:
+        """Choose the ratings that are left out while it is learnt when to stop."""
+        matrix = self.matrix
+        self.held = part_of(matrix, choose_held_out(matrix.indptr, matrix.items, share, seed))
+
+    def solve_users(self, design: NDArray[np.float32], level: NDArray[np.float32], *, all_ratings: bool) -> None:
+        """Solve the users, from a flat design and levels of the items."""
+        matrix, held = self.matrix, self.nothing if all_ratings else self.held
+        _solve_users(
+            0, matrix.n_users, matrix.indptr, matrix.items, matrix.values, held.indptr, held.items, held.values,
+            design, level, self.frame.user_penalty, self.user_design, self.user_level, self.tag,
+        )  # fmt: skip
+
+    def squared_lengths(self) -> float:
+        """The sum of the squares of all users' factors."""
+        return float(np.square(lengths_of(self.user_design, self.matrix.n_users), dtype=np.float64).sum())
+
+    def squared_error(
+        self, design: NDArray[np.float32], level: NDArray[np.float32], low: float, high: float
+    ) -> tuple[float, int]:
+        """The sum of squared errors on the held-out ratings, predictions clipped to low..high, and their number."""
+        held = self.held
+        total = _squared_error(
+            held.indptr, held.items, held.values, self.user_design, self.user_level, design, level, low, high,
+            len(self.tag),
+        )  # fmt: skip
+        return total, held.nnz
+
+    def equations(
+        self, lo: int, hi: int, counts: NDArray[np.int64], square: float, *, all_ratings: bool
+    ) -> NDArray[np.float64]:
+        """What the users' ratings add to the equations of the items lo..hi, float64[hi - lo, rank + 2, rank + 1].
+
+        counts int64[hi - lo]: the ratings of each item in all parts, without those that are held out. square: the mean
+        square of a factor of a user, over the users of all parts.
+        """
+        frame, held = self.frame, self.nothing if all_ratings else self.held
+        systems = np.zeros((hi - lo, frame.rank + 2, frame.rank + 1))
+        # How long the users of other parts are is not known here: no item is spared the look at each rating.
+        weights = _weights(counts, frame.item_penalty, frame.influence, frame.spread, square, np.inf)
+        lengths = lengths_of(self.user_design, self.matrix.n_users) * frame.unit
+        for ratings, sign in ((self._by_item, 1.0), (held.transpose(), -1.0)):
+            indptr, users, values = ratings
+            _add_items(
+                lo, hi, indptr, users, values, self.user_design, self.user_level, frame.mean, lengths, weights,
+                frame.influence, sign, systems, self.tag,
+            )  # fmt: skip
+        return systems
+
+    @cached_property
+    def _by_item(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+        return self.matrix.transpose()
+
+    def gaps(
+        self, design: NDArray[np.float32], level: NDArray[np.float32], low: float, high: float
+    ) -> NDArray[np.int64]:
+        """How many ratings lie how far above what is predicted, clipped to low..high: for `median_gap`."""
+        matrix, counts = self.matrix, np.zeros(_BINS, dtype=np.int64)
+        _count_gaps(
+            0, matrix.n_users, matrix.indptr, matrix.items, matrix.values, self.user_design, self.user_level,
+            design, level, low, high, self.frame.spread, counts, len(self.tag),
+        )  # fmt: skip
+        return counts
+
+
+def solve_items(
+    systems: NDArray[np.float64], counts: NDArray[np.int64], frame: Frame
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Levels float32[i] and factors float32[i, rank] of items, from the sums of `Part.equations`, which are used up.
+
+    counts int64[i]: how many ratings are in each.
+    """
+    n = len(systems)
+    design, level = new_design(n, frame.rank), np.zeros(n, dtype=np.float32)
+    _finish_items(systems, counts, 0, frame.mean, frame.item_penalty, design, level)
+    return level, factors_of(design, n, frame.rank)
 
 
 @njit(nogil=True, cache=True)
@@ -411,51 +563,104 @@ def _solve_items(
     tag: tuple[np.int8, ...],
 ) -> None:
     columns = len(tag)
-    gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
     systems = np.zeros((hi - lo, columns + 1, columns))
-    counts = np.empty(hi - lo, dtype=np.int64)
-    # the weights of a rating: in the level, and in the factors by the length of its user's; 0 where all are small
-    weights = np.zeros((hi - lo, 2))
     longest = np.float32(0.0)
     for length in lengths:
         longest = max(longest, length)
-    most = 0
+    counts = np.empty(hi - lo, dtype=np.int64)
     for i in range(lo, hi):
-        count = item_counts[i] - (held_indptr[i + 1] - held_indptr[i])
-        counts[i - lo] = count
-        if count == 0 or influence == 0.0:
-            continue
-        in_level = 1.0 / (count + penalty[0])
-        in_factors = 1.0 / (_factor_penalty(penalty, count) + count * square)
-        if (in_level + in_factors * longest) * spread > influence:
-            weights[i - lo, 0], weights[i - lo, 1] = in_level, in_factors
-            most = max(most, item_counts[i])
-    moved = np.empty(most, dtype=np.float32)
+        counts[i - lo] = item_counts[i] - (held_indptr[i + 1] - held_indptr[i])
+    weights = _weights(counts, penalty, influence, spread, square, longest)
     for block in range(tile_indptr.shape[0]):
-        for i in range(lo, hi):
-            start, stop = tile_indptr[block, i], tile_indptr[block, i + 1]
-            if start == stop:
-                continue
-            if weights[i - lo, 0] == 0.0:
-                add_rows(gram, user_design, user_level, users, values, start, stop, 1.0, systems[i - lo], tag)
-                continue
-            own = users[start:stop]
-            _move(own, values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
-            add_rows(gram, user_design, user_level, own, moved, int64(0), stop - start, 1.0, systems[i - lo], tag)
+        _add_items(
+            lo, hi, tile_indptr[block], users, values, user_design, user_level, mean, lengths, weights, influence, 1.0,
+            systems, tag,
+        )  # fmt: skip
+    _add_items(
+        lo, hi, held_indptr, held_users, held_values, user_design, user_level, mean, lengths, weights, influence, -1.0,
+        systems, tag,
+    )  # fmt: skip
+    _finish_items(systems, counts, lo, mean, penalty, item_design, item_level)
+
+
+@njit(nogil=True, cache=True)
+def _weights(
+    counts: NDArray[np.int64],
+    penalty: tuple[float, float, float, float],
+    influence: float,
+    spread: float,
+    square: float,
+    longest: float | np.floating,
+) -> NDArray[np.float64]:
+    """The weights of a rating of items with so many ratings, float64[i, 2]: in the level, and in the factors by the
+    length of its user's, of which none is longer than `longest`; 0 where all are small.
+    """
+    weights = np.zeros((len(counts), 2))
+    for i in range(len(counts)):
+        if counts[i] == 0 or influence == 0.0:
+            continue
+        in_level = 1.0 / (counts[i] + penalty[0])
+        in_factors = 1.0 / (_factor_penalty(penalty, counts[i]) + counts[i] * square)
+        if (in_level + in_factors * longest) * spread > influence:
+            weights[i, 0], weights[i, 1] = in_level, in_factors
+    return weights
+
+
+@njit(nogil=True, cache=True)
+def _add_items(
+    lo: int,
+    hi: int,
+    indptr: NDArray[np.int64],
+    users: NDArray[np.int32],
+    values: NDArray[np.float32],
+    user_design: NDArray[np.float32],
+    user_level: NDArray[np.float32],
+    mean: float,
+    lengths: NDArray[np.float32],
+    weights: NDArray[np.float64],
+    influence: float,
+    sign: float,
+    systems: NDArray[np.float64],
+    tag: tuple[np.int8, ...],
+) -> None:
+    """systems += sign * what the ratings by item, of the items lo..hi, add to the items' equations."""
+    columns = len(tag)
+    gram = np.zeros((columns + 1) * ((columns + LANES - 1) // LANES * LANES), dtype=np.float32)
+    most = np.int64(0)
     for i in range(lo, hi):
-        system = systems[i - lo]
-        start, stop = held_indptr[i], held_indptr[i + 1]
+        if weights[i - lo, 0] > 0.0:
+            most = max(most, indptr[i + 1] - indptr[i])
+    moved = np.empty(most, dtype=np.float32)
+    for i in range(lo, hi):
+        start, stop = indptr[i], indptr[i + 1]
+        if start == stop:
+            continue
         if weights[i - lo, 0] == 0.0:
-            add_rows(gram, user_design, user_level, held_users, held_values, start, stop, -1.0, system, tag)
-        else:
-            own = held_users[start:stop]
-            _move(own, held_values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
-            add_rows(gram, user_design, user_level, own, moved, int64(0), stop - start, -1.0, system, tag)
-        count = counts[i - lo]
+            add_rows(gram, user_design, user_level, users, values, start, stop, sign, systems[i - lo], tag)
+            continue
+        own = users[start:stop]
+        _move(own, values[start:stop], influence, weights[i - lo], user_level, lengths, mean, moved)
+        add_rows(gram, user_design, user_level, own, moved, int64(0), stop - start, sign, systems[i - lo], tag)
+
+
+@njit(nogil=True, cache=True)
+def _finish_items(
+    systems: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    first: int,
+    mean: float,
+    penalty: tuple[float, float, float, float],
+    design: NDArray[np.float32],
+    level: NDArray[np.float32],
+) -> None:
+    """Solves the equations of the items from `first` on, and writes their levels and factors."""
+    columns = systems.shape[2]
+    for i in range(len(systems)):
+        system = systems[i]
         # the item's level is penalized as a distance from the mean of all ratings
         for a in range(columns):
             system[columns, a] -= mean * system[a, 0]
-        _finish(system, count, penalty, i, mean, item_design, item_level)
+        _finish(system, counts[i], penalty, first + i, mean, design, level)
 
 
 @njit(nogil=True, cache=True)

@@ -96,10 +96,18 @@ def secret_of(key: bytes, people: Iterable[int]) -> bytes:
     people: for each, a number made of all their ratings, whoever they are; in any order, so that the same ratings under
     new user ids are the same data. Raises ValueError for a short key.
     """
+    return secret_of_lines(key, (f"{person}\n".encode() for person in sorted(people)))
+
+
+def secret_of_lines(key: bytes, lines: Iterable[bytes]) -> bytes:
+    """The same secret, from the numbers of all people in ascending order, each as a line, in pieces of any length.
+
+    Raises ValueError for a short key.
+    """
     if len(key) < _SECRET_BYTES:
         msg = f"a key has at least {_SECRET_BYTES} bytes, not {len(key)}."
         raise ValueError(msg)
     ratings = hashlib.sha256()
-    for person in sorted(people):
-        ratings.update(f"{person}\n".encode())
+    for piece in lines:
+        ratings.update(piece)
     return hmac.digest(key, b"kgather item noise " + ratings.digest(), "sha256")

@@ -128,25 +128,23 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
     """
     least = whole("min_raters", min_raters, 1)
     raters, (_, unit) = matrix.raters(), matrix.mean_and_deviation()
-    many, own = raters >= least, _share(raters, least)
+    many, own = raters >= least, own_share(raters, least)
     learnt = _learn_some(matrix.with_items(many), int(options.get("rank", RANK)), options)
     level, people = _usual_level(matrix, learnt), 0
     if (raters[own < 1.0] > 0).any():
         rare = matrix.with_items(own < 1.0)
         people = int(np.count_nonzero(np.diff(rare.indptr)))
-        level += float(np.clip((people - least) / (_MANY * least), 0.0, 1.0)) * (
-            _median_above(rare, learnt.user_level, 1.0 - own) - level
-        )
-    reach = unit * _reach(raters, own, least)
-    side = ItemSide(
-        level=level + own * (learnt.item_level - level),
-        factors=own[:, None] * learnt.item_factors.astype(np.float64),
-        own=own,
-        reach=reach,
-        factor_reach=_factor_reach(reach, unit, raters, own, learnt, options),
-        shared_reach=unit * min(_SPACINGS / (people + 1.0), 2.0 * RARE_REACH) if people else 0.0,
+        level = shared_level(level, _median_above(rare, learnt.user_level, 1.0 - own), people, least)
+    side = side_of(
+        learnt.item_level,
+        learnt.item_factors,
+        raters,
+        least=least,
+        shared=level,
+        people=people,
         unit=unit,
-        raters=raters,
+        square=float(np.mean(np.square(learnt.user_factors, dtype=np.float64))),
+        options=options,
     )
     shown = Preferences(
         learnt.user_level,
@@ -156,6 +154,43 @@ def learn_apart(matrix: RatingMatrix, *, min_raters: int, **options: Any) -> tup
         learnt.held_out_rmse,
     )
     return shown, side
+
+
+def shared_level(usual: float, middle: float, people: int, least: int) -> float:
+    """The level that rare items share: the median of them, drawn to the usual one where few people are behind it."""
+    return usual + float(np.clip((people - least) / (_MANY * least), 0.0, 1.0)) * (middle - usual)
+
+
+def side_of(
+    item_level: NDArray[np.float32],
+    item_factors: NDArray[np.float32],
+    raters: NDArray[np.int64],
+    *,
+    least: int,
+    shared: float,
+    people: int,
+    unit: float,
+    square: float,
+    options: Mapping[str, Any],
+) -> ItemSide:
+    """The items' half of a model, from what was learnt of the items that many rated.
+
+    item_level float32[m], item_factors float32[m, r]. shared: the shared level, and people: how many are behind it.
+    unit: the standard deviation of all ratings. square: the mean square of a factor of a user. options: those of
+    `learning.learn`.
+    """
+    own = own_share(raters, least)
+    reach = unit * _reach(raters, own, least)
+    return ItemSide(
+        level=shared + own * (item_level - shared),
+        factors=own[:, None] * item_factors.astype(np.float64),
+        own=own,
+        reach=reach,
+        factor_reach=_factor_reach(reach, unit, raters, own, square, item_factors.shape[1], options),
+        shared_reach=unit * min(_SPACINGS / (people + 1.0), 2.0 * RARE_REACH) if people else 0.0,
+        unit=unit,
+        raters=raters,
+    )
 
 
 def _reach(raters: NDArray[np.int64], own: NDArray[np.float64], least: int) -> NDArray[np.float64]:
@@ -174,7 +209,8 @@ def _factor_reach(
     unit: float,
     raters: NDArray[np.int64],
     own: NDArray[np.float64],
-    learnt: Preferences,
+    square: float,
+    rank: int,
     options: Mapping[str, Any],
 ) -> NDArray[np.float64]:
     """What one rating can move each factor by, float64[m].
@@ -184,7 +220,6 @@ def _factor_reach(
     its user's factor over penalty and squares of all raters' factors.
     """
     chosen = options_of(str(options.get("solver", "als")), _options_of_solver(options))
-    square = float(np.mean(np.square(learnt.user_factors, dtype=np.float64)))
     counted = np.maximum(raters, 1)
     penalty = np.zeros(len(raters))
     if isinstance(chosen, AlsOptions):
@@ -192,7 +227,7 @@ def _factor_reach(
             chosen.regularization * unit * counted**chosen.count_power * (1.0 + chosen.rare_regularization / counted)
         )
     pull = own * FAR * unit * math.sqrt(square) / np.maximum(penalty + counted * square, 1e-12)
-    return np.maximum(reach / math.sqrt(max(unit, 1e-12) * learnt.rank), pull)
+    return np.maximum(reach / math.sqrt(max(unit, 1e-12) * rank), pull)
 
 
 def _options_of_solver(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +236,7 @@ def _options_of_solver(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in of_learn}
 
 
-def _share(raters: NDArray[np.int64], least: int) -> NDArray[np.float64]:
+def own_share(raters: NDArray[np.int64], least: int) -> NDArray[np.float64]:
     """How much is an item's own, 0..1: nothing up to `least` raters, all from twice as many or LEAST_RAMP more."""
     return np.clip((raters - least) / max(least, LEAST_RAMP), 0.0, 1.0)
 

@@ -19,6 +19,18 @@ def draw_groups_in(
     groups = Preferences(level.astype(np.float32), factors.astype(np.float32), learnt.item_level, learnt.item_factors)
     left, _ = drawn_in(comparison_vectors(learnt), comparison_vectors(groups), share=share, smooth=smooth)
     middle = learnt.user_level.mean(dtype=np.float64), learnt.user_factors.mean(axis=0, dtype=np.float64)
+    return drawn_to(middle, left, level, factors)
+
+
+def drawn_to(
+    middle: tuple[float, NDArray[np.float64]],
+    left: NDArray[np.float64],
+    level: NDArray[np.floating],
+    factors: NDArray[np.floating],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Levels float[g] and factors float[g, r] of which only `left` float64[g] remains of what they are off the middle,
+    a level and factors float64[r].
+    """
     return middle[0] + left * (level - middle[0]), middle[1] + left[:, None] * (factors - middle[1])
 
 
@@ -41,13 +53,26 @@ def drawn_in(
     if share == 1.0:
         return np.ones(len(groups)), np.inf
     middle = users.mean(axis=0, dtype=np.float64)
-    distances = np.sort(_lengths(users - middle))
-    n, place = len(distances), share * (len(distances) - 1)
-    first = int(np.clip(round(place - (around - 1) / 2), 0, max(n - around, 0)))
-    radius = float(distances[first : first + around].mean())
-    lengths = _lengths(groups - middle)
-    return np.minimum(1.0, radius / np.maximum(lengths, 1e-300)), radius
+    distances = np.sort(lengths(users - middle))
+    first, after = places(len(distances), share, around)
+    radius = float(distances[first:after].mean())
+    return left_of(groups, middle, radius), radius
 
 
-def _lengths(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+def places(n: int, share: float, around: int) -> tuple[int, int]:
+    """Which of n ascending distances make the largest one that is left, first..after: their mean."""
+    first = int(np.clip(round(share * (n - 1) - (around - 1) / 2), 0, max(n - around, 0)))
+    return first, min(first + around, n)
+
+
+def left_of(groups: NDArray[np.float32], middle: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """What is left of each group's distance from the middle float64[d], 0..1, where none is farther than the radius.
+
+    groups float32[g, d]. Returns float64[g].
+    """
+    return np.minimum(1.0, radius / np.maximum(lengths(groups - middle), 1e-300))
+
+
+def lengths(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The Euclidean lengths of rows, float64[n]."""
     return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))

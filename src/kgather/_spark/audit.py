@@ -1,0 +1,195 @@
+"""The checks of the audit and the metrics, each where what it looks at is.
+
+They are the project's own SQL: one statement whose checks are parts of a union. Those that look at aggregates and marts
+run in DuckDB on the driver. Those that look at people run in Spark, in its dialect. Both are the same text.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from kgather._dbt_package import macro_sql
+from kgather._sql_text import identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PEOPLE = frozenset({"int_kgather__users", "int_kgather__groups", "int_kgather__gathered", "stg_kgather__ratings"})
+"""Relations with a row for each person or rating: the driver has none of them."""
+_MACROS = {"kg_signs_of_people": ("p_users", "p_items")}
+"""Table macros that a check of people calls, with their parameters."""
+_PREFIX = "kgather_spark_"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A statement with a common table expression that is a union, of which some parts can be run without the others."""
+
+    tree: exp.Select
+    name: str
+    columns: tuple[str, ...]
+    parts: tuple[exp.Select, ...]
+
+    @classmethod
+    def of(cls, sql: str, name: str) -> "Parts":
+        """The parts of the union of that name in a statement of DuckDB's."""
+        tree = sqlglot.parse_one(sql, read="duckdb")
+        assert isinstance(tree, exp.Select)
+        union = next(each for each in tree.ctes if each.alias == name).this
+        parts = tuple(_flat(union))
+        return cls(tree, name, tuple(each.alias_or_name for each in parts[0].selects), parts)
+
+    def only(self, parts: Sequence[exp.Expression]) -> exp.Select:
+        """The statement with these parts alone, and without what none of them needs."""
+        tree = self.tree.copy()
+        cte = next(each for each in tree.ctes if each.alias == self.name)
+        union: exp.Expression = parts[0].copy()
+        for each in parts[1:]:
+            union = exp.Union(this=union, expression=each.copy(), distinct=False)
+        cte.set("this", union)
+        cte.set(
+            "alias",
+            exp.TableAlias(
+                this=exp.to_identifier(self.name),
+                columns=[exp.to_identifier(each, quoted=True) for each in self.columns],
+            ),
+        )
+        _prune(tree)
+        return tree
+
+    def looks_at_people(self, part: exp.Expression) -> bool:
+        """Whether a part looks at a relation of people, by whatever way."""
+        return bool(relations(self.only([part])) & PEOPLE)
+
+
+def _flat(union: exp.Expression) -> Iterator[exp.Select]:
+    if isinstance(union, exp.Union):
+        yield from _flat(union.this)
+        yield from _flat(union.expression)
+    elif isinstance(union, exp.Subquery):
+        yield from _flat(union.this)
+    else:
+        assert isinstance(union, exp.Select)
+        yield union
+
+
+def _prune(tree: exp.Select) -> None:
+    """Take away the common table expressions that nothing names any more."""
+    while True:
+        named = {table.name for table in tree.find_all(exp.Table)} | _in_texts(tree)
+        unused = [each for each in tree.ctes if each.alias not in named]
+        if not unused:
+            return
+        for each in unused:
+            each.pop()
+
+
+def relations(tree: exp.Expression) -> set[str]:
+    """The relations that a statement names: after FROM, or in a text that is given to a macro."""
+    return {table.name for table in tree.find_all(exp.Table)} | _in_texts(tree)
+
+
+def _in_texts(tree: exp.Expression) -> set[str]:
+    """What texts name, as '"work"."main"."int_kgather__users"'."""
+    return {text.name.split(".")[-1].strip('"') for text in tree.find_all(exp.Literal) if text.is_string}
+
+
+def in_duckdb(con: duckdb.DuckDBPyConnection, tree: exp.Select) -> list[tuple[Any, ...]]:
+    """The rows of a statement, run by DuckDB."""
+    return con.sql(tree.sql("duckdb")).fetchall()
+
+
+@dataclass(frozen=True)
+class People:
+    """The relations of people as Spark has them: views of the names in `PEOPLE`, with a prefix."""
+
+    spark: "SparkSession"
+
+    def put(self, name: str, relation: Any) -> None:
+        """Make a DataFrame known as the relation of that name."""
+        relation.createOrReplaceTempView(_PREFIX + name)
+
+    def take_away(self, names: Sequence[str]) -> None:
+        """Forget relations."""
+        for name in names:
+            self.spark.catalog.dropTempView(_PREFIX + name)
+
+    def rows(self, con: duckdb.DuckDBPyConnection, tree: exp.Select) -> list[tuple[Any, ...]]:
+        """The rows of a statement, run by Spark; relations that only the driver has are handed to it."""
+        tree = _with_macros(tree)
+        own = {each.alias for each in tree.find_all(exp.CTE)}
+        handed = []
+        for table in tree.find_all(exp.Table):
+            if table.name in own:
+                continue
+            if table.name not in PEOPLE and table.name not in handed:
+                self.put(table.name, self._handed(con.sql(f"from {_written(table)}").to_arrow_table()))
+                handed.append(table.name)
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
+            table.replace(
+                exp.Table(this=exp.to_identifier(_PREFIX + table.name), alias=alias, joins=table.args.get("joins"))
+            )
+        try:
+            return [tuple(row) for row in self.spark.sql(for_spark(tree)).collect()]
+        finally:
+            self.take_away(handed)
+
+    def _handed(self, table: pa.Table) -> Any:
+        return self.spark.createDataFrame(table)
+
+
+def _written(table: exp.Table) -> str:
+    """A relation's name with its database."""
+    return ".".join(identifier(part.name) for part in table.parts)
+
+
+def _with_macros(tree: exp.Select) -> exp.Select:
+    """The statement with the text of table macros in the place of their calls."""
+    tree = tree.copy()
+    for table in list(tree.find_all(exp.Table)):
+        call = table.this
+        if not isinstance(call, exp.Anonymous) or call.name not in _MACROS:
+            continue
+        named = dict(zip(_MACROS[call.name], (each.name for each in call.expressions), strict=True))
+        table.replace(
+            exp.Subquery(this=macro_select(call.name, named), alias=exp.TableAlias(this=exp.to_identifier("macro")))
+        )
+    return tree
+
+
+def macro_select(name: str, named: dict[str, str]) -> exp.Select:
+    """The statement that a table macro stands for, with the names of relations that it is given."""
+    text = macro_sql(name)
+    body = text[text.index(" as table") + len(" as table") : text.rindex(";")]
+    for parameter, relation in named.items():
+        body = body.replace(f"query_table({parameter})", relation)
+    tree = sqlglot.parse_one(body, read="duckdb")
+    assert isinstance(tree, exp.Select)
+    return tree
+
+
+def for_spark(tree: exp.Expression) -> str:
+    """A statement of DuckDB's in the dialect of Spark."""
+
+    def other(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.RegexpFullMatch):
+            pattern = node.expression
+            assert isinstance(pattern, exp.Literal)
+            return exp.RegexpLike(this=node.this, expression=exp.Literal.string(f"^(?:{pattern.name})$"))
+        if isinstance(node, exp.PercentileCont):
+            return exp.Anonymous(this="percentile", expressions=[node.this, node.expression])
+        return node
+
+    tree = tree.copy().transform(other)
+    for select in tree.find_all(exp.Select):
+        # Spark loses its way where a column that two relations are joined by is named by one of them.
+        shared = {name.name for join in select.args.get("joins") or [] for name in join.args.get("using") or []}
+        for column in select.find_all(exp.Column):
+            if column.name in shared and column.parent_select is select:
+                column.set("table", None)
+    return tree.sql("spark")

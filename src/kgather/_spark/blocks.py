@@ -1,0 +1,207 @@
+"""A block: some users with all their ratings, staged by the project's own SQL and kept as arrays.
+
+Which block a user is in hangs on a hash of the id, and all that hangs on an order is sorted, so that a block is the
+same however Spark cuts, moves or repeats its rows.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kgather._errors import KgatherError
+from kgather._loaders import tables
+from kgather._loaders.options import LoadOptions
+from kgather._spark import statements
+from kgather._sql_text import identifier
+from kgather._steps.relations import BATCH_ROWS
+from kgather.udfs.ratings.matrix import RatingMatrix
+
+MEMORY = "512MB"
+MOST_VALUES = 1000
+"""Different ratings up to which they are counted one by one, to see what scale they have."""
+
+STAGED = (
+    "block int, read bigint, staged bigint, users bigint, lowest double, highest double, rejected string, "
+    "read_values string, staged_values string, user_ids binary, rated_so binary, item_ids binary, raters binary, "
+    "indptr binary, codes binary, ratings binary"
+)
+"""The columns of a staged block, for Spark. `codes` are places in the block's own `item_ids`."""
+CODED = "block int, indptr binary, codes binary, ratings binary"
+"""The columns of a block whose items have the codes of all blocks."""
+
+_GIVEN = "kgather_given"
+
+
+@contextmanager
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory, by the name that the project's SQL gives it.
+
+    One thread: sums come in the order of the rows. What DuckDB says in an error may quote values, and Spark writes
+    errors to its logs: only the kind is told.
+    """
+    try:
+        with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY}) as con:
+            con.execute("attach ':memory:' as work")
+            con.execute("use work")
+            yield con
+    except duckdb.Error as error:
+        msg = f"the SQL of a block broke ({type(error).__name__})."
+        raise KgatherError(msg) from None
+
+
+@dataclass(frozen=True)
+class Staging:
+    """How blocks are staged: the project's SQL by name, and what was said about the columns."""
+
+    sql: Mapping[str, str]
+    options: LoadOptions
+    inferred: bool
+    """Whether the scale is: then ratings are counted by their values."""
+
+    def of(self, block: int, rows: pa.Table) -> pa.Table:
+        """Stage the rows of a block, in any order: one row of `STAGED`."""
+        with database() as con:
+            con.register(_GIVEN, rows)
+            table = tables.described(con, "the ratings", _GIVEN, "0", self.options)
+            parsed = tables.parsed(con, table, self.options.missing)
+            con.execute(
+                f"create table {statements.LOADED} as select user_id, item_id, rating, rated_at, '' as source, line, "
+                f"raw, problem from ({parsed.sql}) order by all"
+            )
+            con.unregister(_GIVEN)
+            for name in statements.MODELS:
+                con.execute(f"create table {identifier(name)} as {self.sql[name]}")
+            return pa.Table.from_pylist([{"block": block, **self._row(con)}], schema=_schema(STAGED))
+
+    def _row(self, con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+        [(read, users, items)] = con.sql(
+            f"select (select count(*) from {statements.READ}), (select count(*) from {statements.USERS}), "
+            f"(select count(*) from {statements.ITEMS})"
+        ).fetchall()
+        [(staged, lowest, highest)] = con.sql(
+            f"select count(*), min(rating), max(rating) from {statements.STAGED}"
+        ).fetchall()
+        rejected = con.sql(f"select reason, count(*) from {statements.REJECTED} group by reason order by reason")
+        people = con.sql(
+            f"select user_id, rated, cast(rated_so as varchar) as rated_so from {statements.USERS} order by user_code"
+        ).to_arrow_table()
+        things = con.sql(f"select item_id, raters from {statements.ITEMS} order by item_code").to_arrow_table()
+        row = {
+            "read": read,
+            "staged": staged,
+            "users": users,
+            "lowest": lowest,
+            "highest": highest,
+            "rejected": json.dumps(rejected.fetchall()),
+            "read_values": self._values(con, f"{statements.READ} where reason is null"),
+            "staged_values": self._values(con, statements.STAGED),
+            "user_ids": packed(people["user_id"]),
+            "rated_so": packed(people["rated_so"]),
+            "item_ids": packed(things["item_id"]),
+            "raters": things["raters"].to_numpy().astype(np.int64).tobytes(),
+        }
+        if not staged:
+            nothing = np.zeros(1, dtype=np.int64).tobytes()
+            return row | {"indptr": nothing, "codes": b"", "ratings": b""}
+        coded = con.sql(
+            f"select user_code, item_code, rating from {statements.STAGED} join {statements.USERS} using (user_id) "
+            f"join {statements.ITEMS} using (item_id)"
+        )
+        counts = people["rated"].to_numpy().astype(np.int64)
+        matrix = RatingMatrix.from_batches(coded.to_arrow_reader(BATCH_ROWS), users, items, counts)
+        return row | _arrays(matrix)
+
+    def _values(self, con: duckdb.DuckDBPyConnection, relation: str) -> str:
+        """The ratings by their values, as [[rating, count], ...]; of too many different ones only the first."""
+        if not self.inferred:
+            return "[]"
+        found = con.sql(
+            f"select rating, count(*) from {relation} group by rating order by rating limit {MOST_VALUES + 1}"
+        ).fetchall()
+        return json.dumps(found)
+
+
+def _arrays(matrix: RatingMatrix) -> dict[str, bytes]:
+    return {
+        "indptr": matrix.indptr.astype(np.int64).tobytes(),
+        "codes": matrix.items.tobytes(),
+        "ratings": matrix.values.tobytes(),
+    }
+
+
+@dataclass(frozen=True)
+class Items:
+    """All items, in the order of their codes."""
+
+    ids: pa.Array
+
+    def coded(self, block: Mapping[str, Any]) -> dict[str, Any]:
+        """A staged block with the codes of all items, as `CODED` has it.
+
+        In both the items stand in the order of their ids, so that those of a user stay in order.
+        """
+        own = pc.index_in(unpacked(block["item_ids"]), self.ids).to_numpy(zero_copy_only=False).astype(np.int32)
+        codes = np.frombuffer(block["codes"], dtype=np.int32)
+        coded = own[codes].tobytes() if len(codes) else b""
+        return {"block": block["block"], "indptr": block["indptr"], "codes": coded, "ratings": block["ratings"]}
+
+
+def matrix_of(block: Mapping[str, Any], n_items: int) -> RatingMatrix:
+    """The ratings of a block of `CODED`."""
+    # Copies: kernels are compiled for arrays that can be written to.
+    indptr = np.frombuffer(block["indptr"], dtype=np.int64).copy()
+    return RatingMatrix(
+        len(indptr) - 1,
+        n_items,
+        indptr,
+        np.frombuffer(block["codes"], dtype=np.int32).copy(),
+        np.frombuffer(block["ratings"], dtype=np.float32).copy(),
+    )
+
+
+def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """Each row by itself: a block is large, and one at a time is enough."""
+    for batch in batches:
+        for row in range(batch.num_rows):
+            yield {name: batch.column(at)[row].as_py() for at, name in enumerate(batch.schema.names)}
+
+
+def packed(column: pa.ChunkedArray | pa.Array) -> bytes:
+    """A column as bytes, for `unpacked`."""
+    table = pa.table({"column": column})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpacked(written: bytes) -> pa.Array:
+    """What `packed` was given, as one array."""
+    with pa.ipc.open_stream(written) as reader:
+        return reader.read_all()["column"].combine_chunks()
+
+
+def numbers(written: bytes, kind: type[np.generic]) -> NDArray[Any]:
+    """An array back from its bytes; it can be written to."""
+    return np.frombuffer(written, dtype=kind).copy()
+
+
+_KINDS = {"double": pa.float64(), "int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+
+
+def _schema(columns: str) -> pa.Schema:
+    """The Arrow schema of columns as Spark writes them."""
+    return pa.schema([(name, _KINDS[kind]) for name, kind in (each.strip().split() for each in columns.split(","))])
+
+
+def batch_of(rows: list[dict[str, Any]], columns: str) -> pa.RecordBatch:
+    """Rows as a batch with these columns."""
+    return pa.RecordBatch.from_pylist(rows, schema=_schema(columns))

@@ -1,0 +1,68 @@
+"""What Spark does not have, said before any work."""
+
+import importlib.util
+from collections.abc import Iterator
+
+from kgather._errors import InputError
+from kgather._loaders.options import LoadOptions
+from kgather._settings.publication import PublishSettings
+
+_HAS = frozenset(
+    {
+        "scale", "not_rated", "repeats", "rating_cap", "rating_log", "min_ratings", "max_rejected_share",
+        "items_confirmed", "k", "method", "method_options", "solver", "solver_options", "rank", "metric", "fill",
+        "bisection_tries", "refine", "block_size", "artifacts", "seed", "threads", "homogenize", "generalize", "cells",
+        "min_raters", "rare_items", "item_noise", "outliers", "max_cells", "metrics",
+    }
+)  # fmt: skip
+"""Settings that Spark looks at; of the others it takes the default only."""
+_METHODS = ("bkg", "mdav")
+_CELLS = ("all", "low_rank")
+_READING = frozenset({"user_column", "item_column", "rating_column", "time_column", "missing"})
+
+
+def check_installed() -> None:
+    """Raise InputError where the extra is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        msg = "the engine spark needs pyspark, which is not installed. Install kgather[spark]."
+        raise InputError(msg)
+
+
+def refuse(settings: PublishSettings, options: LoadOptions) -> None:
+    """Raise InputError for what Spark does not have, in one sentence each."""
+    said = [*_refused(settings), *_unread(options)]
+    if said:
+        raise InputError("\n".join(said))
+
+
+def _refused(settings: PublishSettings) -> Iterator[str]:
+    for name, field in PublishSettings.model_fields.items():
+        if name not in _HAS and getattr(settings, name) != field.default:
+            yield f"the engine spark does not have {name}. Leave it out, or publish with the engine duckdb."
+    if settings.method not in _METHODS:
+        yield f"the engine spark gathers by method {' or '.join(_METHODS)}, not {settings.method}."
+    if settings.form != "predicted":
+        yield f"the engine spark shows homogenize predicted, not {settings.form}."
+    if settings.generalization != "none":
+        yield f"the engine spark has no generalized table: set generalize to none, not {settings.generalization}."
+    if settings.cells not in _CELLS:
+        yield f"the engine spark shows cells {' or '.join(_CELLS)}, not {settings.cells}."
+    if settings.solver != "als":
+        yield f"the engine spark learns by solver als, not {settings.solver}."
+    if settings.metric == "filled":
+        yield "the engine spark compares users in metric prediction or preference, not filled."
+    if settings.repeats in ("sum", "count") and settings.rating_cap is None:
+        yield (
+            f"repeats {settings.repeats} needs rating_cap on the engine spark: which value k users reach is not "
+            "looked for there."
+        )
+
+
+def _unread(options: LoadOptions) -> Iterator[str]:
+    for name, field in LoadOptions.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        if name not in _READING and getattr(options, name) != default:
+            yield (
+                f"the engine spark reads tables with typed columns, and does not have {name}. Leave it out, or publish "
+                "with the engine duckdb."
+            )

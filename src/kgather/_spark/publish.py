@@ -1,0 +1,498 @@
+"""From a DataFrame of ratings to the same release that the engine duckdb makes: the order of a publication on Spark.
+
+Ratings, ids of users and the map from users to groups stay on the executors. The driver has a working database of
+aggregates: items and their vectors, groups and their vectors, counts. From there on the project's own models make the
+marts, and what writes and checks a release is what does it for the engine duckdb.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from kgather._errors import InputError, KgatherError, PromiseError, StoppedError
+from kgather._loaders.options import LoadOptions
+from kgather._loaders.report import IdType
+from kgather._publishing import disk, pipeline, runs
+from kgather._publishing.early import refuse_signs_of_people
+from kgather._publishing.kept_key import kept_key
+from kgather._publishing.publish import Published, audit_of, check_target, fitted_to, warnings_of, write
+from kgather._release.release import put_in_place
+from kgather._settings.publication import PublishSettings
+from kgather._spark import audit, gathering, learning, measuring, needs, staging, statements
+from kgather._spark.audit import People
+from kgather._spark.blocks import numbers, rows_of
+from kgather._spark.gathering import Compared, Reach
+from kgather._spark.learning import Learnt
+from kgather._spark.staging import Chosen, Counts
+from kgather._sql_text import identifier
+from kgather._steps.learning import model_table
+from kgather.udfs._shared.arrow_columns import lists
+from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
+from kgather.udfs.preferences import item_noise
+from kgather.udfs.preferences.item_noise import ItemNoise
+from kgather.udfs.preferences.model import Preferences
+from kgather.udfs.preferences.outliers import drawn_to, left_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LEAF_USERS = 1_000_000
+"""Users of a leaf at most, if nothing else is said."""
+
+Report = Callable[[str, int, int], None]
+Warn = Callable[[str], None]
+
+_CHECKED = ("int_kgather__checked_input", "int_kgather__scale")
+_MARTS = (
+    "int_kgather__item_factors", "int_kgather__group_vectors", "int_kgather__shown_items", "int_kgather__cells",
+    "kgather__groups", "kgather__members", "kgather__group_vectors", "kgather__item_vectors", "kgather__ratings",
+)  # fmt: skip
+_MADE_AT_ONCE = 1 << 20  # pseudonyms
+_MEANT = re.compile(r"kgather\._errors\.(InputError|PromiseError|KgatherError): ([^\n]*)")
+
+
+def publish(
+    ratings: "DataFrame",
+    target: Path,
+    settings: PublishSettings,
+    options: LoadOptions,
+    *,
+    force: bool = False,
+    noise_key: Path | None = None,
+    secret_map: str | None = None,
+    leaf_users: int = LEAF_USERS,
+    ratings_per_block: int = staging.RATINGS_PER_BLOCK,
+    verbose: bool = False,
+    report: Report = lambda *_: None,
+    warn: Warn = lambda _: None,
+) -> Published:
+    """Publish a DataFrame of ratings as a release at `target`, a folder of the driver, or leave nothing there.
+
+    secret_map: where Spark writes the map from users to groups as Parquet; None: it is kept nowhere. leaf_users: users
+    that are gathered together at most. ratings_per_block: what an executor works on at once. The same rows, seed and
+    these two numbers give the same groups, however Spark cuts them.
+
+    Raises InputError where something is asked for that Spark does not have, or input or settings cannot be published,
+    and PromiseError where a check of the audit failed.
+    """
+    needs.check_installed()
+    needs.refuse(settings, options)
+    target = target.resolve()
+    check_target(target, [], force=force)
+    if type(ratings).__module__.startswith("pyspark.sql.connect"):
+        msg = "Spark Connect keeps nothing on the executors from one statement to the next. Use a classic session."
+        raise InputError(msg)
+    if noise_key is not None and target in noise_key.resolve().parents:
+        msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
+        raise InputError(msg)
+    read = staging.chosen(ratings, options)
+    if secret_map is not None:
+        with _told():
+            _check_map(read, secret_map, target, force=force)
+    key = kept_key(noise_key, warn)
+    for warning in warnings_of(settings):
+        warn(warning)
+    umask = os.umask(0o077)
+    try:
+        with runs.folder_of(target, secrets.token_hex(12)) as folder, _told():
+            run = _Run(folder, read, settings, options, leaf_users, ratings_per_block, key, verbose, report, warn)
+            try:
+                finished, found = run.release(umask)
+                if secret_map is not None:
+                    run.write_map(secret_map, force=force)
+                put_in_place(finished, target, replace=force)
+                report("write", 1, 1)
+            finally:
+                run.close()
+    except KeyboardInterrupt:
+        raise StoppedError from None
+    except (OSError, duckdb.Error) as error:
+        if not disk.is_full(str(error)):
+            raise
+        msg = f"the disk of {target.parent} is full, nothing was written. Free some space or give another --out."
+        raise KgatherError(msg) from None
+    finally:
+        os.umask(umask)
+    return Published(target, found, None)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What was raised on an executor, as it was meant; of other errors of Spark the kind, as they may quote rows."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        meant = _MEANT.search(str(error))
+        if meant:
+            kind = {"InputError": InputError, "PromiseError": PromiseError}.get(meant[1], KgatherError)
+            raise kind(meant[2]) from None
+        name = re.search(r"\b(\w+(?:Error|Exception))\b", str(error))
+        msg = f"Spark broke ({name[1] if name else type(error).__name__}). Its own log says where."
+        raise KgatherError(msg) from None
+
+
+def _check_map(read: Chosen, path: str, target: Path, *, force: bool) -> None:
+    """Refuse, before any work, a place for the map that is taken or would go out with the release."""
+    if "://" not in path and (target == Path(path).resolve() or target in Path(path).resolve().parents):
+        msg = f"{path} lies in the release: the secret map would go out with it. Give another --secret-map."
+        raise InputError(msg)
+    spark = read.ratings.sparkSession
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
+    if not force and place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place):
+        msg = f"{path} exists. Give another --secret-map, or --force to replace it."
+        raise InputError(msg)
+
+
+class _Run:
+    """One publication: what is known so far, and what Spark keeps for it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        read: Chosen,
+        settings: PublishSettings,
+        options: LoadOptions,
+        leaf_users: int,
+        ratings_per_block: int,
+        key: bytes,
+        verbose: bool,
+        report: Report,
+        warn: Warn,
+    ) -> None:
+        self.workspace = pipeline.Workspace(folder)
+        self.read, self.settings, self.options = read, settings, options
+        self.leaf_users, self.ratings_per_block, self.key = leaf_users, ratings_per_block, key
+        self.verbose, self.report, self.warn = verbose, report, warn
+        self.spark: SparkSession = read.ratings.sparkSession
+        self.kept: list[DataFrame] = []
+        self.people = People(self.spark)
+
+    def close(self) -> None:
+        """Let Spark forget what it kept."""
+        self.people.take_away(sorted(audit.PEOPLE))
+        for each in self.kept:
+            each.unpersist()
+
+    def release(self, umask: int) -> tuple[Path, Any]:
+        """The finished folder, and the audit."""
+        self._stage()
+        learnt = self._learn()
+        self._gather(learnt)
+        found = self._measure()
+        self.report("write", 0, 1)
+        return write(self.workspace, self.settings, found, self.key, umask), found
+
+    # Staging
+
+    def _stage(self) -> None:
+        self.report("stage", 0, 1)
+        self.staged = staging.staged(
+            self.read, self.settings, self.options, ratings_per_block=self.ratings_per_block, verbose=self.verbose
+        )
+        self.kept.append(self.staged)
+        counts = self.counts = staging.counts_of(self.staged, self.settings)
+        raters = staging.raters_of(self.staged, self.read.item_type)
+        self.workspace.write_profile()
+        with self.workspace.connected() as con:
+            _put_counts(con, counts, self.read.user_type)
+            con.register("found", raters)
+            con.execute(
+                "create table int_kgather__items as "
+                "select cast(row_number() over (order by item_id) - 1 as integer) as item_code, item_id, raters "
+                "from found order by item_code"
+            )
+            items = con.sql("select item_id, raters from int_kgather__items order by item_code").to_arrow_table()
+        self.people.put("int_kgather__users", staging.people(self.staged, self.read.user_type))
+        self._check_input()
+        warnings: list[str] = []
+        self.settings = fitted_to(self.settings, counts.users, len(items), warnings)
+        for warning in warnings:
+            self.warn(warning)
+        self.items = items["item_id"].combine_chunks()
+        self.raters = items["raters"].to_numpy().astype(np.int64)
+        self.blocks = staging.coded(self.spark, self.staged, self.items)
+        self.kept.append(self.blocks)
+        self.report("stage", 1, 1)
+
+    def _check_input(self) -> None:
+        """Refuse what cannot be published, as the project does; Spark looks for signs that items are people."""
+        # Whether items are people is asked apart, as it takes the users' ids.
+        asked = self.settings.model_copy(update={"items_confirmed": True})
+        try:
+            self._build(_CHECKED, asked)
+        except InputError as error:
+            # Rows of a DataFrame have no lines.
+            raise InputError(re.sub(r" First: .*? By reason:", " By reason:", str(error))) from None
+        if not self.settings.items_confirmed:
+            signs = audit.macro_select(
+                "kg_signs_of_people", {"p_users": "int_kgather__users", "p_items": "int_kgather__items"}
+            )
+            with self.workspace.connected() as con:
+                found = self.people.rows(con, signs)
+            refuse_signs_of_people([(int(measured), str(sign)) for sign, measured in found])
+
+    # Learning
+
+    def _learn(self) -> Learnt:
+        with self.workspace.connected() as con:
+            [(low, high)] = con.sql("select scale_min, scale_max from int_kgather__scale").fetchall()
+        counts = self.counts
+        about = learning.about(
+            self.spark, self.blocks, self.raters, counts.users, (counts.lowest, counts.highest), self.settings
+        )
+        learnt = learning.learn(
+            self.spark,
+            self.blocks,
+            about,
+            self.settings,
+            (low, high),
+            lambda done, most: self.report("preferences", done, most),
+        )
+        secret = item_noise.secret_of_lines(self.key, staging.rated_so(self.staged))
+        noise = ItemNoise(secret, self.raters > 0, self.settings.learnt)
+        level, factors = learnt.side.with_noise(noise, self.settings.item_noise)
+        kept = np.ones(len(self.raters), dtype=bool)
+        if self.settings.rare_items == "drop":
+            kept = learnt.side.kept(noise, self.settings.least_raters)
+        nobody = np.zeros(0, dtype=np.float32), np.zeros((0, self.settings.rank), dtype=np.float32)
+        model = Preferences(*nobody, *_side32(learnt))
+        shown = Preferences(*nobody, level.astype(np.float32), factors.astype(np.float32))
+        self._put("int_kgather__factors", model_table(model, shown, kept))
+        return learnt
+
+    # Gathering
+
+    def _gather(self, learnt: Learnt) -> None:
+        from pyspark import StorageLevel
+
+        self.report("gather", 0, 1)
+        compared = Compared(*_side32(learnt), self.settings.metric)
+        users = gathering.users_of(self.spark, self.blocks, learnt).persist(StorageLevel.MEMORY_AND_DISK)
+        self.kept.append(users)
+        n = self.counts.users
+        gathered = gathering.gathered(self.spark, users, n, compared, self.settings, self.leaf_users)
+        self.gathered = gathered.persist(StorageLevel.MEMORY_AND_DISK)
+        self.kept.append(self.gathered)
+        leaves = sorted(
+            self.gathered.select("leaf", "part", "sizes", "level", "factors").collect(),
+            key=lambda row: (row["leaf"], row["part"]),
+        )
+        sizes = [np.frombuffer(row["sizes"], dtype=np.int64) for row in leaves]
+        every = np.concatenate(sizes)
+        ids = random_group_ids(len(every))
+        ends = np.cumsum([len(each) for each in sizes])[:-1]
+        names = {(row["leaf"], row["part"]): own for row, own in zip(leaves, np.split(ids, ends), strict=True)}
+        level = np.concatenate([np.frombuffer(row["level"], dtype=np.float32) for row in leaves])
+        factors = np.concatenate([np.frombuffer(row["factors"], dtype=np.float32) for row in leaves])
+        factors = factors.reshape(len(every), -1)
+        if self.settings.outliers < 1:
+            reach = gathering.reach_of(self.spark, users, n, compared, self.settings)
+            level, factors = _drawn_in(level, factors, compared, reach, learnt.middle)
+        self.members = measuring.members_of(self.spark, self.gathered, names)
+        self._put_people_of_groups()
+        self._put_groups(ids, every, level, factors)
+        self.report("gather", 1, 1)
+
+    def _put_groups(self, ids: Any, sizes: Any, level: Any, factors: Any) -> None:
+        """Groups by their random ids, each with its members under random pseudonyms: no order tells of anybody."""
+        order = np.argsort(ids)
+        ids, sizes = ids[order], sizes[order]
+        self._put(
+            "int_kgather__drawn_in",
+            pa.table(
+                {
+                    "group_id": ids,
+                    "level": level[order].astype(np.float32),
+                    "factor": lists(np.ascontiguousarray(factors[order], dtype=np.float32)),
+                }
+            ),
+        )
+        with self.workspace.connected() as con:
+            kind = self.read.user_type
+            con.execute(f"create table int_kgather__groups (user_id {kind}, group_id bigint)")
+            con.execute(
+                "create table int_kgather__gathered (user_code integer, group_id bigint, lineage bigint, "
+                "pseudonym varchar, bin integer, unchanged boolean)"
+            )
+            for group_ids in _members(ids, sizes):
+                con.register("one", pa.table({"group_id": group_ids, "pseudonym": random_pseudonyms(len(group_ids))}))
+                con.execute("insert into int_kgather__groups select null, group_id from one")
+                con.execute(
+                    "insert into int_kgather__gathered select null, group_id, group_id, pseudonym, null, null from one"
+                )
+                con.unregister("one")
+
+    def _put_people_of_groups(self) -> None:
+        """The map as the checks know it."""
+
+        def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for row in rows_of(batches):
+                codes = staging.codes_of(row["block"], numbers(row["rows"], np.int32))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array(codes), pa.array(numbers(row["group_ids"], np.int64))], ["user_code", "group_id"]
+                )
+
+        gathered = self.members.mapInArrow(listed, "user_code bigint, group_id bigint")
+        self.people.put("int_kgather__gathered", gathered)
+        self.map = measuring.map_of(self.staged, self.members, self.read.user_type)
+        self.people.put("int_kgather__groups", self.map)
+        self.people.put("stg_kgather__ratings", self.staged.selectExpr("explode(array(lowest, highest)) as rating"))
+
+    def write_map(self, path: str, *, force: bool) -> None:
+        """Write the SECRET map: (user_id, group_id), by Spark."""
+        self.map.orderBy("user_id").write.mode("overwrite" if force else "errorifexists").parquet(path)
+
+    # The release and what it promises
+
+    def _measure(self) -> Any:
+        self.report("audit", 0, 2)
+        self._build(_MARTS, self.settings)
+        variables = statements.variables_of(self.settings, self.read.item_type)
+        wanted = ("kgather__audit", "kgather__metrics", "kgather__ratings")
+        with self.workspace.connected() as con:
+            con.execute("create table int_kgather__artifact_items (position bigint, item_id bigint, item_code integer)")
+        sql = pipeline.compiled(self.workspace, variables, wanted, run=False, verbose=self.verbose)
+        with self.workspace.opened() as con:
+            con.execute("use work")
+            checks = self._checks(con, sql["kgather__audit"])
+            self.report("audit", 1, 2)
+            metrics = self._metrics(con, sql["kgather__metrics"], sql["kgather__ratings"])
+        with duckdb.connect(self.workspace.marts_database) as con:
+            con.execute(
+                'create table kgather__audit ("check" varchar, promised bigint, measured bigint, passed boolean)'
+            )
+            con.executemany("insert into kgather__audit values (?, ?, ?, ?)", checks)
+            con.execute("create table kgather__metrics (metric varchar, value double)")
+            if metrics:
+                con.executemany("insert into kgather__metrics values (?, ?)", metrics)
+        found = audit_of(self.workspace, self.settings, {"files": [], "merged": {"users": 0, "items": 0}})
+        self.report("audit", 2, 2)
+        return _of_spark(found)
+
+    def _checks(self, con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+        """All checks of the audit, and one more: the groups that the driver knows are those of the map."""
+        parts = audit.Parts.of(sql, "checks")
+        found: list[tuple[Any, ...]] = []
+        for part in parts.parts:
+            statement = parts.only([part])
+            on_spark = parts.looks_at_people(part)
+            rows = self.people.rows(con, statement) if on_spark else audit.in_duckdb(con, statement)
+            found += [(int(part.selects[0].unalias().name), *row) for row in rows]
+        own = self.people.rows(con, _SIZES)
+        found += [(2, _SIZES_CHECK, 0, int(wrong), wrong == 0) for (wrong,) in own]
+        return [row[1:] for row in sorted(found, key=lambda row: int(row[0]))]
+
+    def _metrics(self, con: duckdb.DuckDBPyConnection, sql: str, cells: str) -> list[tuple[Any, ...]]:
+        """What classes tell, and the errors of what is shown; the rest is not measured on Spark."""
+        parts = audit.Parts.of(sql, "found")
+        mine = [part for part in parts.parts if not parts.looks_at_people(part)]
+        # Whoever asked for no errors gets none: then no part looks at the ratings.
+        if len(mine) < len(parts.parts):
+            shown = measuring.Shown.of(con, None if self.settings.cells == "low_rank" else cells)
+            errors = measuring.shown_errors(self.spark, self.blocks, self.members, shown)
+            for name, value in errors.items():
+                number = exp.cast(exp.Literal.string(repr(value)), "double")
+                mine.append(exp.select(exp.Literal.string(name), number))
+        return audit.in_duckdb(con, parts.only(mine))
+
+    # Small things
+
+    def _build(self, models: Sequence[str], settings: PublishSettings) -> None:
+        variables = statements.variables_of(settings, self.read.item_type)
+        pipeline.build_some(self.workspace, variables, models, verbose=self.verbose)
+
+    def _put(self, name: str, table: pa.Table) -> None:
+        with self.workspace.connected() as con:
+            con.register("given", table)
+            con.execute(f"create table {identifier(name)} as from given")
+
+
+_SIZES_CHECK = "groups whose size is not that of the map"
+_SIZES = exp.maybe_parse(
+    """
+    select count(*)
+    from (select group_id, count(*) as members from int_kgather__groups group by group_id) as mapped
+    full join marts.main.kgather__groups as released using (group_id)
+    where mapped.members is distinct from released.group_size
+    """,
+    dialect="duckdb",
+    into=exp.Select,
+)
+
+
+def _put_counts(con: duckdb.DuckDBPyConnection, counts: Counts, user_type: IdType) -> None:
+    """Relations with as many rows as were read and staged; of what is in them only what the driver may know."""
+    usable: list[tuple[float | None, int]] = list(counts.read_values)
+    usable = usable or [(None, counts.read - sum(_not_usable(counts).values()))]
+    set_aside = counts.read - sum(times for _, times in usable)
+    read = [(f"{_number(rating)} as rating, cast(null as varchar) as reason", times) for rating, times in usable]
+    read.append(("cast(null as double) as rating, 'set aside' as reason", set_aside))
+    few = min(counts.staged, 1)
+    ratings = counts.staged_values or [(counts.lowest, few), (counts.highest, counts.staged - few)]
+    rejected = [
+        (f"cast('' as varchar) as source, cast(0 as bigint) as line, {_text(reason)} as reason", times)
+        for reason, times in counts.rejected.items()
+    ]
+    nobody = "cast('' as varchar) as source, cast(0 as bigint) as line, cast('' as varchar) as reason"
+    people = f"cast(null as {user_type}) as user_id"
+    for name, rows in (
+        (statements.READ, read),
+        (statements.STAGED, [(f"{_number(rating)} as rating", times) for rating, times in ratings]),
+        (statements.REJECTED, [*rejected, (nobody, 0)]),
+        (statements.USERS, [(people, counts.users)]),
+    ):
+        listed = " union all ".join(f"select {columns} from range({max(times, 0)})" for columns, times in rows)
+        con.execute(f"create view {name} as {listed}")
+    con.execute("create table stg_kgather__user_attributes (user_id varchar)")
+
+
+def _not_usable(counts: Counts) -> Mapping[str, int]:
+    """Rows that were set aside as they were read: not for what others there are."""
+    later = ("repeated pair", "user has fewer")
+    return {reason: times for reason, times in counts.rejected.items() if not reason.startswith(later)}
+
+
+def _number(value: float | None) -> str:
+    return f"cast({'null' if value is None else repr(value)} as double)"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _side32(learnt: Learnt) -> tuple[Any, Any]:
+    """Level and factors of the items before noise, as `learn_apart` gives them."""
+    return learnt.side.level.astype(np.float32), learnt.side.factors.astype(np.float32)
+
+
+def _drawn_in(level: Any, factors: Any, compared: Compared, reach: Reach, middle: Any) -> tuple[Any, Any]:
+    """Level and factors of groups, the farthest drawn in; see `draw_groups_in`."""
+    in_predictions = Compared(compared.item_level, compared.item_factors, "prediction")
+    left = left_of(in_predictions.vectors(level, factors), reach.middle, reach.radius)
+    return drawn_to((float(middle[0]), middle[1:]), left, level, factors)
+
+
+def _members(ids: Any, sizes: Any) -> Iterator[Any]:
+    """The id of the group of each member, int64, in pieces."""
+    ends = np.cumsum(sizes)
+    for lo in range(0, int(ends[-1]), _MADE_AT_ONCE):
+        places = np.arange(lo, min(lo + _MADE_AT_ONCE, int(ends[-1])))
+        yield ids[np.searchsorted(ends, places, side="right")]
+
+
+def _of_spark(found: Any) -> Any:
+    """The audit, with what it is that made it, and without what is only known of files."""
+    return replace(found, parameters={**found.parameters, "engine": "spark"})

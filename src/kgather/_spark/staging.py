@@ -1,0 +1,211 @@
+"""From a DataFrame of ratings to staged blocks, and what is known of all of them together."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kgather._errors import InputError
+from kgather._loaders import columns
+from kgather._loaders.options import LoadOptions
+from kgather._loaders.report import IdType
+from kgather._settings.publication import PublishSettings
+from kgather._spark import statements
+from kgather._spark.blocks import CODED, MOST_VALUES, STAGED, Items, Staging, batch_of, numbers, rows_of, unpacked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RATINGS_PER_BLOCK = 500_000
+_BLOCK = "__kgather_block"
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = (*_INTEGERS, "float", "double", "decimal")
+_ID_TYPES = (*_INTEGERS, "string")
+_TIME_TYPES = (*_INTEGERS, "string", "timestamp", "timestamp_ntz", "date")
+_PERSON = 1 << 32
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The columns that are read, of a DataFrame. names: by role."""
+
+    ratings: "DataFrame"
+    names: dict[str, str | None]
+    user_type: IdType
+    item_type: IdType
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was read and staged. values: (rating, times) of what the scale is inferred from, where it is."""
+
+    read: int
+    staged: int
+    users: int
+    rejected: dict[str, int]
+    lowest: float
+    highest: float
+    read_values: list[tuple[float, int]]
+    staged_values: list[tuple[float, int]]
+
+
+def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
+    """Find the columns by their names, as for a file. Raises InputError where they are not found or cannot be read."""
+    found = columns.choose_by_name("the ratings", ratings.columns, options)
+    types = dict(ratings.dtypes)
+    names: dict[str, str | None] = {}
+    for role in columns.ROLES:
+        at = found.position(role)
+        names[role] = None if at is None or at >= len(ratings.columns) else ratings.columns[at]
+        if names[role] is None:
+            continue
+        kind = types[str(names[role])].split("(")[0]
+        allowed = {"rating": _NUMBERS, "time": _TIME_TYPES}.get(role, _ID_TYPES)
+        if kind not in allowed:
+            msg = (
+                f"the column '{names[role]}' has the type {kind}, which the engine spark does not read as a {role}: "
+                f"{', '.join(allowed)}. Cast it, or say which column to use with {columns.option_name(role)}."
+            )
+            raise InputError(msg)
+    read = [f"`{name}`" for name in dict.fromkeys(names.values()) if name is not None]
+
+    def id_type(role: str) -> IdType:
+        return "VARCHAR" if types[str(names[role])] == "string" else "BIGINT"
+
+    return Chosen(ratings.select(*read), names, id_type("user"), id_type("item"))
+
+
+def staged(
+    read: Chosen, settings: PublishSettings, options: LoadOptions, *, ratings_per_block: int, verbose: bool
+) -> "DataFrame":
+    """The ratings as blocks of `STAGED`, kept where Spark keeps them once they are made.
+
+    How many blocks there are hangs on the rows alone. Raises InputError where there are none.
+    """
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+    rows = read.ratings.count()
+    if rows == 0:
+        msg = "the input has no ratings."
+        raise InputError(msg)
+    blocks = -(-rows // ratings_per_block)
+    sql = statements.staging(settings, {"user": read.user_type, "item": read.item_type}, verbose=verbose)
+    named = options.model_copy(
+        update={f"{role}_column": name or ("none" if role == "time" else None) for role, name in read.names.items()}
+    )
+    staging = Staging(sql, named, settings.scale is None)
+    user = F.col(f"`{read.names['user']}`").cast("string")
+    block = F.pmod(F.xxhash64(user), F.lit(blocks)).cast("int")
+
+    def stage(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        return staging.of(key[0].as_py(), table.drop_columns([_BLOCK]))
+
+    made = read.ratings.withColumn(_BLOCK, block).groupBy(_BLOCK).applyInArrow(stage, STAGED)
+    return made.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def counts_of(blocks: "DataFrame", settings: PublishSettings) -> Counts:
+    """What was read, of all blocks. Raises InputError where a scale would have to be inferred from too many values."""
+    rows = blocks.select(
+        "read", "staged", "users", "lowest", "highest", "rejected", "read_values", "staged_values"
+    ).collect()
+    rejected: Counter[str] = Counter()
+    values: dict[str, Counter[float]] = {"read_values": Counter(), "staged_values": Counter()}
+    for row in rows:
+        rejected.update(dict(json.loads(row["rejected"])))
+        for name, times in values.items():
+            times.update({float(rating): count for rating, count in json.loads(row[name])})
+    if settings.scale is None and max(len(times) for times in values.values()) > MOST_VALUES:
+        msg = (
+            f"the ratings have more than {MOST_VALUES:,} different values, from which the engine spark infers no "
+            "scale. Say it (scale, on the command line --scale MIN,MAX)."
+        )
+        raise InputError(msg)
+    ends = [row for row in rows if row["staged"]]
+    return Counts(
+        read=sum(row["read"] for row in rows),
+        staged=sum(row["staged"] for row in rows),
+        users=sum(row["users"] for row in rows),
+        rejected=dict(rejected),
+        lowest=min((row["lowest"] for row in ends), default=0.0),
+        highest=max((row["highest"] for row in ends), default=0.0),
+        read_values=sorted(values["read_values"].items()),
+        staged_values=sorted(values["staged_values"].items()),
+    )
+
+
+def raters_of(blocks: "DataFrame", item_type: IdType) -> pa.Table:
+    """All items with how many users rated each: (item_id, raters), in no order."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns_of = f"item_id {'string' if item_type == 'VARCHAR' else 'bigint'}, raters bigint"
+
+    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in rows_of(batches):
+            ids = unpacked(row["item_ids"])
+            yield pa.RecordBatch.from_arrays([ids, pa.array(numbers(row["raters"], np.int64))], ["item_id", "raters"])
+
+    found = blocks.select("item_ids", "raters").mapInArrow(listed, columns_of)
+    return found.groupBy("item_id").agg(F.sum("raters").alias("raters")).toArrow()
+
+
+def coded(spark: "SparkSession", blocks: "DataFrame", items: pa.Array) -> "DataFrame":
+    """Blocks of `CODED`, kept; items: the ids in the order of their codes."""
+    from pyspark import StorageLevel
+
+    known = spark.sparkContext.broadcast(Items(items))
+
+    def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in rows_of(batches):
+            yield batch_of([known.value.coded(row)], CODED)
+
+    read = blocks.select("block", "item_ids", "indptr", "codes", "ratings")
+    return read.mapInArrow(code, CODED).persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def people(blocks: "DataFrame", user_type: IdType) -> "DataFrame":
+    """The users, as `int_kgather__users` has them: (user_code, user_id, rated). A code is block and row."""
+    kind = "string" if user_type == "VARCHAR" else "bigint"
+
+    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in rows_of(batches):
+            ids, rated = unpacked(row["user_ids"]), np.diff(numbers(row["indptr"], np.int64))
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(codes_of(row["block"], np.arange(len(ids)))), ids, pa.array(rated)],
+                ["user_code", "user_id", "rated"],
+            )
+
+    columns_of = f"user_code bigint, user_id {kind}, rated bigint"
+    return blocks.select("block", "user_ids", "indptr").mapInArrow(listed, columns_of)
+
+
+def codes_of(block: int, rows: Any) -> Any:
+    """The codes of users of a block, int64."""
+    return np.int64(block) * _PERSON + rows.astype(np.int64)
+
+
+def rated_so(blocks: "DataFrame") -> Iterator[bytes]:
+    """The number of each user that is made of what the user rated how, ascending, as lines, in pieces.
+
+    The driver sees them pass by and keeps none: they are what the secret of the noise is made of.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in rows_of(batches):
+            yield pa.RecordBatch.from_arrays([unpacked(row["rated_so"])], ["person"])
+
+    def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            lines = "".join(f"{person}\n" for person in batch.column(0).to_pylist())
+            yield pa.RecordBatch.from_arrays([pa.array([lines.encode()], pa.binary())], ["lines"])
+
+    found = blocks.select("rated_so").mapInArrow(listed, "person string")
+    ascending = found.select(F.col("person").cast("decimal(38,0)").alias("number"), "person").orderBy("number")
+    for row in ascending.select("person").mapInArrow(joined, "lines binary").toLocalIterator():
+        yield bytes(row["lines"])

@@ -1,0 +1,85 @@
+"""What of the engine spark needs no Spark: refusals, the project's SQL cut in parts and put in Spark's dialect."""
+
+from typing import Any
+
+import duckdb
+import pytest
+import sqlglot
+
+from kgather._errors import InputError
+from kgather._loaders.options import LoadOptions
+from kgather._settings.publication import PublishSettings
+from kgather._spark import audit, needs
+from kgather._spark.audit import Parts
+
+UNION = """
+with sizes as (select count(*) as n from work.main.int_kgather__users),
+shown as (select 3 as n),
+checks as (
+  select 1 as position, 'groups' as "check", (select n from shown) as measured
+  union all
+  select 2, 'users', (select n from sizes)
+  union all
+  select 3, 'ids', (select count(*) from some_macro('"work"."main"."int_kgather__groups"'))
+)
+select "check", measured, measured > 0 as passed from checks order by position
+"""
+
+
+def settings(**given: Any) -> PublishSettings:
+    return PublishSettings.from_options({"k": 5, **given}, [])
+
+
+def test_what_spark_has_is_not_refused() -> None:
+    asked = settings(cells="low_rank", method="mdav", rank=4, scale=[1.0, 5.0], repeats="mean", min_ratings=2)
+    needs.refuse(asked, LoadOptions(user_column="who"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"method": "k_member"}, "method bkg or mdav, not k_member"),
+        ({"homogenize": "pure"}, "homogenize predicted, not pure"),
+        ({"cells": "popular 10"}, "cells all or low_rank, not popular 10"),
+        ({"solver": "funk"}, "solver als, not funk"),
+        ({"metric": "filled"}, "not filled"),
+        ({"repeats": "sum"}, "repeats sum needs rating_cap"),
+        ({"history": True}, "does not have history"),
+        ({"diversity_l": 2}, "does not have diversity_l"),
+    ],
+)
+def test_what_spark_does_not_have_is_refused_by_name(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        needs.refuse(settings(**given), LoadOptions())
+
+
+def test_ways_to_read_that_spark_does_not_have_are_refused() -> None:
+    with pytest.raises(InputError, match="does not have delimiter"):
+        needs.refuse(settings(), LoadOptions(delimiter=";"))
+
+
+def test_parts_are_run_without_the_others() -> None:
+    parts = Parts.of(UNION, "checks")
+    assert [parts.looks_at_people(part) for part in parts.parts] == [False, True, True]
+    with duckdb.connect() as con:
+        # The relations of people are not there, and nothing asks for them.
+        assert audit.in_duckdb(con, parts.only(parts.parts[:1])) == [("groups", 3, True)]
+
+
+def test_a_statement_is_put_in_the_dialect_of_spark() -> None:
+    tree = sqlglot.parse_one(
+        "select people.id, quantile_cont(people.n, 0.99) from people join things using (id) "
+        "where regexp_full_match(people.id, '[0-9]{1,9}') group by people.id",
+        read="duckdb",
+    )
+    written = audit.for_spark(tree)
+    assert "PERCENTILE(people.n, 0.99)" in written
+    assert "id RLIKE '^(?:[0-9]{1,9})$'" in written
+    # Spark does not find the column that two relations are joined by, where one of them names it.
+    assert "people.id" not in written
+
+
+def test_the_macro_for_signs_of_people_stands_for_itself() -> None:
+    tree = audit.macro_select("kg_signs_of_people", {"p_users": "users_here", "p_items": "items_here"})
+    assert {"users_here", "items_here"} <= audit.relations(tree)
+    assert "query_table" not in tree.sql("duckdb").lower()

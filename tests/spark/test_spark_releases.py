@@ -1,0 +1,115 @@
+"""Releases made by Spark: those of the engine duckdb in all that is promised, however Spark cuts the rows."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from spark_data import messy
+
+import kgather
+from kgather._errors import InputError
+
+pytestmark = pytest.mark.long
+
+ASKED: dict[str, Any] = {"k": 5, "scale": [1.0, 5.0], "max_rejected_share": 0.05}
+CUT = {"ratings_per_block": 700, "leaf_users": 60}
+
+
+def groups_of(folder: Path) -> set[frozenset[str]]:
+    """Who is with whom, of a secret map."""
+    table = pq.read_table(folder)
+    found: dict[int, set[str]] = {}
+    for user, group in zip(table["user_id"].to_pylist(), table["group_id"].to_pylist(), strict=True):
+        found.setdefault(group, set()).add(user)
+    return {frozenset(members) for members in found.values()}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return messy(tmp_path_factory.mktemp("ratings") / "ratings.parquet")
+
+
+@pytest.fixture(scope="module")
+def made(spark: Any, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a release and its secret map."""
+    from kgather import spark as on_spark
+
+    folder = tmp_path_factory.mktemp("made")
+    on_spark.publish(spark.read.parquet(str(file)), folder / "release", secret_map=str(folder / "map"), **ASKED, **CUT)
+    return folder
+
+
+def test_what_is_promised_is_what_the_engine_duckdb_promises(
+    made: Path, file: Path, publish_to: Callable[..., Any]
+) -> None:
+    # As the files say it: numbers are rounded there.
+    mine, whole = (kgather.Release(each).audit for each in (made / "release", publish_to(file, **ASKED).folder))
+    assert mine.passed
+    own = "groups whose size is not that of the map"
+    assert {check.check for check in mine.checks} - {own} == {check.check for check in whole.checks}
+    promised = {check.check: check.promised for check in whole.checks}
+    assert {check.check: check.promised for check in mine.checks if check.check != own} == promised
+    for name in ("read_rows", "staged_rows", "rejected_rows", "users", "items", "rejected_by_reason"):
+        assert mine.counts[name] == whole.counts[name]
+    assert dict(mine.scale) == dict(whole.scale)
+    errors = [{each["metric"]: each["value"] for each in audit.metrics} for audit in (mine, whole)]
+    assert errors[0]["mean_absolute_error"] == pytest.approx(errors[1]["mean_absolute_error"], abs=0.03)
+
+
+def test_the_release_is_verified_and_says_what_was_not_measured(made: Path) -> None:
+    assert kgather.verify(made / "release", k=5)
+    said = json.loads((made / "release" / "audit.json").read_text())
+    assert said["attacks"] is None
+    assert any("the engine spark does not measure it" in each for each in said["not_promised"])
+    assert said["parameters"]["engine"] == "spark"
+    released = kgather.Release(made / "release").table("groups")
+    sizes = sorted(len(members) for members in groups_of(made / "map"))
+    assert sorted(released["group_size"].to_pylist()) == sizes
+    assert min(sizes) >= 5
+
+
+def test_groups_are_the_same_however_the_rows_are_cut(spark: Any, file: Path, made: Path, tmp_path: Path) -> None:
+    from kgather import spark as on_spark
+
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    try:
+        on_spark.publish(
+            spark.read.parquet(str(file)).repartition(7, "rating"),
+            tmp_path / "release",
+            secret_map=str(tmp_path / "map"),
+            **ASKED,
+            **CUT,
+        )
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert groups_of(tmp_path / "map") == groups_of(made / "map")
+    one, other = (kgather.Release(each / "release").table("groups") for each in (made, tmp_path))
+    assert set(one["group_id"].to_pylist()).isdisjoint(other["group_id"].to_pylist())
+
+
+def test_no_id_is_in_the_event_log(made: Path, spark_folder: Path) -> None:
+    assert (made / "release").is_dir()
+    logs = [each for each in (spark_folder / "events").rglob("*") if each.is_file()]
+    written = b"".join(log.read_bytes() for log in logs)
+    assert b"SparkListenerJobEnd" in written
+    assert b"person-0" not in written
+
+
+def test_what_cannot_be_published_is_refused_and_nothing_is_left(spark: Any, file: Path, tmp_path: Path) -> None:
+    from kgather import spark as on_spark
+
+    ratings = spark.read.parquet(str(file))
+    with pytest.raises(InputError, match="homogenize predicted, not pure"):
+        on_spark.publish(ratings, tmp_path / "release", homogenize="pure", **ASKED)
+    with pytest.raises(InputError, match="has the type array"):
+        on_spark.publish(
+            ratings.selectExpr("user_id", "array(item_id) as item_id", "rating"), tmp_path / "release", **ASKED
+        )
+    with pytest.raises(InputError, match="rows are rejected") as refused:
+        on_spark.publish(ratings, tmp_path / "release", **{**ASKED, "max_rejected_share": 0.0})
+    assert "person" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
