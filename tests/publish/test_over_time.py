@@ -265,15 +265,12 @@ def test_two_releases_of_a_chain_pass_the_attack(chain: Chain, first: int, secon
 
 
 def test_a_release_beside_the_chain_fails_the_attack(chain: Chain, sample: Path, tmp_path: Path) -> None:
-    """Two releases that both follow the first one group the newcomers twice; one that is made anew, everybody."""
-    work = tmp_path / "work"
-    work.mkdir()
-    shutil.copy(_kept(chain, 2), work / "work.duckdb")
-    rows = _of(_rows(sample), chain.there[3])
-    other = _next(tmp_path, "other", [row for row in rows if row["rating"] != "3"], Following(work), seed=77)
-    joint = min(_intersections([chain.maps[3], _map(work / "work.duckdb")]))
+    """One that is made anew of the same people has other groups."""
+    other = _first(tmp_path, _of(_rows(sample), chain.there[3]), seed=77)
+    assert other.work_database is not None
+    joint = min(_intersections([chain.maps[3], _map(other.work_database)]))
     assert joint < K
-    code, said, errors = _attack(chain, 3, other.folder, work / "work.duckdb")
+    code, said, errors = _attack(chain, 3, other.folder, other.work_database)
     assert (code, f"{joint} at least" in said) == (3, True)
     assert f"the promise over both releases is not kept: {K} people" in errors
 
