@@ -18,7 +18,7 @@ ERRORS = {"InputError", "PromiseError", "KgatherError"}
 HOLE = "\0"  # what stands where a value will
 
 # Names that are written so, at the start of a sentence as anywhere.
-NAMES = ("Funk", "Gaussian")
+NAMES = ("Funk", "Gaussian", "Spark")
 
 
 def text_of(node: ast.expr) -> str | None:
