@@ -208,6 +208,14 @@ def test_nothing_is_shown_that_is_wider_than_it_may_be() -> None:
     with pytest.raises(InputError, match="beyond its outer cuts, which are shown as ranges without an end"):
         shown(ages, {"cuts": [30, 40, 60, 80], "widest": 30}, 2)
     assert all(text.startswith("[") for text in shown(ages, {"cuts": [20, 30, 40, 60, 80], "widest": 30}, 2) if text)
+    # All ages of a class are within 10 years, but a reader sees 18.
+    with pytest.raises(kgather.PromiseError, match="would have to be suppressed"):
+        shown(list(range(4, 12)), {"cuts": [0, 18], "widest": 10}, 2)
+    assert set(shown(list(range(5, 14)), {"cuts": [0, 6, 12, 18], "widest": 10}, 1)) == {
+        "[0, 6)",
+        "[6, 12)",
+        "[12, 18)",
+    }
     # A star for null and others is wider than 100, though all ages are within 60 years.
     with pytest.raises(kgather.PromiseError, match="would have to be suppressed"):
         shown([*ages, None, None], {"step": 5, "widest": 100}, 4)

@@ -123,6 +123,9 @@ def binned(
             "be wider than widest. Give cuts around all values, or a step."
         )
         raise InputError(msg)
+    if asked.widest is not None:  # what is shown is as wide as from cut to cut, whatever the values in it
+        low, high = start, np.maximum(end - unit, start) if unit else end
+        present, weight = np.array([low.min(), high.max()]), np.ones(2, dtype=np.int64)
     own = numbers if shown_as is None else shown_as
     low, high, scaled, width = _scaled(low, high, own, present, weight)
 
