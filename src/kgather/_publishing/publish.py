@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,43 +112,52 @@ def publish(
     key = history.key_of(following) if following is not None and noise_key is None else kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
+    with (
+        in_private(target) as umask,
+        fetched(inputs) as inputs,
+        runs.folder_of(
+            target, _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes, following)
+        ) as folder,
+    ):
+        workspace = pipeline.Workspace(folder)
+        settings, loaded = _load(workspace, inputs, user_attributes, settings, load_options, following, report, warn)
+        # Imported here: it brings the kernels, which take seconds to load, and what cannot be published is refused.
+        from kgather._steps import compiling
+
+        with compiling.ahead(wanted=settings.refines):
+            _build(workspace, settings, loaded, key, following, verbose=verbose, report=report)
+            audit = audit_of(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
+            if audit.passed:
+                report("attack", 0, 1)
+                attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
+                report("attack", 1, 1)
+                sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
+                audit = replace(audit, attacks=attacks, sweep=sweep)
+        report("write", 0, 1)
+        finished = write(workspace, settings, audit, key, umask)
+
+        def put() -> None:
+            put_in_place(finished, target, replace=force)
+
+        kept = None
+        if following is not None:
+            kept = history.hand_on(workspace.work_database, keep_work or following.folder, put)
+        else:
+            kept = _keep(workspace, keep_work) if keep_work is not None else None
+            put()
+        report("write", 1, 1)
+    return Published(target, audit, kept)
+
+
+@contextmanager
+def in_private(target: Path) -> Iterator[int]:
+    """Work whose files nobody else may read. Gives the umask that finished files go out with.
+
+    Raises StoppedError where it is interrupted, and KgatherError where the disk is full.
+    """
     umask = os.umask(0o077)
     try:
-        with (
-            fetched(inputs) as inputs,
-            runs.folder_of(
-                target, _fingerprint(target, inputs, user_attributes, settings, load_options, other_sizes, following)
-            ) as folder,
-        ):
-            workspace = pipeline.Workspace(folder)
-            settings, loaded = _load(
-                workspace, inputs, user_attributes, settings, load_options, following, report, warn
-            )
-            # Imported here: it brings the kernels, which take seconds to load, and what cannot be published is refused.
-            from kgather._steps import compiling
-
-            with compiling.ahead(wanted=settings.refines):
-                _build(workspace, settings, loaded, key, following, verbose=verbose, report=report)
-                audit = audit_of(workspace, settings, seen.inputs(loaded, sources.find_all(inputs)))
-                if audit.passed:
-                    report("attack", 0, 1)
-                    attacks = runs.once(folder / "attacked.json", lambda: _attacked(workspace, audit))
-                    report("attack", 1, 1)
-                    sweep = _swept(folder, inputs, settings, load_options, other_sizes, report)
-                    audit = replace(audit, attacks=attacks, sweep=sweep)
-            report("write", 0, 1)
-            finished = write(workspace, settings, audit, key, umask)
-
-            def put() -> None:
-                put_in_place(finished, target, replace=force)
-
-            kept = None
-            if following is not None:
-                kept = history.hand_on(workspace.work_database, keep_work or following.folder, put)
-            else:
-                kept = _keep(workspace, keep_work) if keep_work is not None else None
-                put()
-            report("write", 1, 1)
+        yield umask
     except KeyboardInterrupt:
         raise StoppedError from None
     except (OSError, duckdb.Error) as error:
@@ -157,7 +167,6 @@ def publish(
         raise KgatherError(msg) from None
     finally:
         os.umask(umask)
-    return Published(target, audit, kept)
 
 
 def look(

@@ -5,7 +5,6 @@ aggregates: items and their vectors, groups and their vectors, counts. From ther
 marts, and what writes and checks a release is what does it for the engine duckdb.
 """
 
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from kgather._errors import InputError, KgatherError, PromiseError, StoppedError
+from kgather._errors import InputError, KgatherError, PromiseError
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
-from kgather._publishing import disk, pipeline, runs
+from kgather._publishing import pipeline, runs
 from kgather._publishing.early import refuse_signs_of_people
 from kgather._publishing.kept_key import kept_key
-from kgather._publishing.publish import Published, audit_of, check_target, fitted_to, warnings_of, write
+from kgather._publishing.publish import Published, audit_of, check_target, fitted_to, in_private, warnings_of, write
 from kgather._release.release import put_in_place
 from kgather._settings.publication import PublishSettings
 from kgather._spark import audit, gathering, learning, measuring, needs, staging, statements
@@ -102,27 +101,16 @@ def publish(
     key = kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
-    umask = os.umask(0o077)
-    try:
-        with runs.folder_of(target, secrets.token_hex(12)) as folder, _told():
-            run = _Run(folder, read, settings, options, leaf_users, ratings_per_block, key, verbose, report, warn)
-            try:
-                finished, found = run.release(umask)
-                if secret_map is not None:
-                    run.write_map(secret_map, force=force)
-                put_in_place(finished, target, replace=force)
-                report("write", 1, 1)
-            finally:
-                run.close()
-    except KeyboardInterrupt:
-        raise StoppedError from None
-    except (OSError, duckdb.Error) as error:
-        if not disk.is_full(str(error)):
-            raise
-        msg = f"the disk of {target.parent} is full, nothing was written. Free some space or give another --out."
-        raise KgatherError(msg) from None
-    finally:
-        os.umask(umask)
+    with in_private(target) as umask, runs.folder_of(target, secrets.token_hex(12)) as folder, _told():
+        run = _Run(folder, read, settings, options, leaf_users, ratings_per_block, key, verbose, report, warn)
+        try:
+            finished, found = run.release(umask)
+            if secret_map is not None:
+                run.write_map(secret_map, force=force)
+            put_in_place(finished, target, replace=force)
+            report("write", 1, 1)
+        finally:
+            run.close()
     return Published(target, found, None)
 
 
