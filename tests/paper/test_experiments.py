@@ -177,7 +177,7 @@ SWAPS: list[tuple[str, ModuleType, str, list[Callable[..., Any]], set[str]]] = [
     ),
     (
         "generalization", k_likeness, "gather", [at_random, all_in_one],
-        {"DM of k-Likeness with sets", "GenILoss of DGH(b), (a) and (c)"},
+        {"GenILoss of DGH(b), (a) and (c)"},
     ),
     ("generalization", k_member, "gather", [at_random, all_in_one], {"GenILoss of k-Member"}),
     ("gathering", bounded_t_means, "gather", [at_random, all_in_one], T_MEANS),

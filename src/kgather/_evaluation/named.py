@@ -17,7 +17,7 @@ ABOUT = {
     "mean_absolute_error": "mean distance between a user's own rating and what is shown of the user",
     "root_mean_square_error": "root of the mean squared distance of users' own ratings to what is shown of them",
     "sum_of_squares": "sum of the squared distances of users' own ratings to what is shown (SSE)",
-    "sum_of_squares_filled": "SSE over all cells shown, with the fill value where a user has not rated",
+    "sum_of_squares_filled": "SSE over all cells shown; who has not rated counts with the middle of the scale",
     "armse_filled": "root mean square distance of a user's filled ratings to what is shown, mean over groups",
     "armse_preferences": "root mean square distance to the centroid in the metric, mean over groups (ARMSE)",
     "maximal_radius": "largest distance of a member to the centroid, in the metric that users are compared in",

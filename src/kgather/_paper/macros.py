@@ -139,11 +139,29 @@ def spans_of_sets(table: NDArray[np.float64], groups: NDArray[np.integer]) -> Bo
         return _bounds(con, 'list_min("values")', 'list_max("values")', (int(groups.max()) + 1, table.shape[1]))
 
 
-def losses(bounds: Bounds, groups: NDArray[np.integer], k: int, width: float) -> tuple[float, float, float]:
-    """DM, C_AVG and GenILoss by the macros. bounds: float64[g, a] twice; groups that show the same are one class."""
+def classes_of_sets(table: NDArray[np.float64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The class of each group, int64[g]: groups whose sets of kg_generalize_sets are the same are one."""
+    with opened(matrix_of(table), groups) as con:
+        con.execute("create or replace table shown as from kg_generalize_sets('ratings', 'groups')")
+        told = con.sql(
+            'select group_id, list((item_id, list_sort("values")) order by item_id)::varchar as told '
+            "from shown group by group_id"
+        ).fetchnumpy()
+    texts = np.full(int(groups.max()) + 1, "", dtype=object)  # groups without a value show nothing, and are alike
+    texts[np.asarray(told["group_id"])] = np.asarray(told["told"])
+    return np.unique(texts.astype(str), return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def losses(
+    bounds: Bounds, groups: NDArray[np.integer], k: int, width: float, same: NDArray[np.int64] | None = None
+) -> tuple[float, float, float]:
+    """DM, C_AVG and GenILoss by the macros. bounds: float64[g, a] twice. same: the class of each group, int64[g]; if it
+    is not given, groups that show the same bounds are one."""
     low, high = bounds
-    shown = np.concatenate([np.isnan(low), np.nan_to_num(low), np.nan_to_num(high)], axis=1)
-    classes = np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1)[groups]
+    if same is None:
+        shown = np.concatenate([np.isnan(low), np.nan_to_num(low), np.nan_to_num(high)], axis=1)
+        same = np.unique(shown, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    classes = same[groups]
     places, items = np.nonzero(~np.isnan(low))
     with _connected() as con:
         register(con, "classes", group_id=classes)

@@ -170,7 +170,8 @@ def generalization(data: MovieLens) -> Iterator[Finding]:
         for name, gather in _METHODS.items():
             groups = gather(table, k)
             for kept, members in ((lost, groups), (random, shuffled(groups))):
-                kept[name, k] = macros.losses(macros.spans_of_sets(table, members), members, k, HIGH)
+                same = macros.classes_of_sets(table, members)
+                kept[name, k] = macros.losses(macros.spans_of_sets(table, members), members, k, HIGH, same)
                 if name == "k-Likeness":
                     for form, hierarchy in _HIERARCHIES.items():
                         ranges = macros.ranges(table, members, hierarchy)
