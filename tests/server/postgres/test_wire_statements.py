@@ -549,3 +549,67 @@ def test_an_alias_and_a_column_of_the_table_come_first(client: RawClient) -> Non
     assert [row[0] for row in found] == [b"Ghent", b"Graz", b"Lyon"]
     found = rows(client.query("select inhabitants, city::text, inhabitants::text from cities order by inhabitants"))
     assert [row[0] for row in found] == [b"262219", b"291072", b"522250"]
+
+
+# What a statement may say without an end of the connection
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select $1",
+        "select count(*) from people where city = $1",
+        "select count(*) from people where city = any($1)",
+        "declare c cursor with hold for select $1",
+        "copy (select $1) to stdout",
+        "select oid from pg_class where relname = $1",
+        "select $0",
+    ],
+)
+def test_a_parameter_without_a_value(client: RawClient, text: str) -> None:
+    found = client.query(text)
+    (error,) = errors(found)
+    assert (error["C"], int(error["P"])) == ("42P02", text.index("$") + 1)
+    assert found[-1] == (b"Z", b"I")
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+def test_a_parameter_in_what_cannot_be_read(client: RawClient) -> None:
+    (error,) = errors(client.ask(*asked("select from where $1 $2", b"1", b"2")))
+    assert error["C"] == "42601"
+    (error,) = errors(client.ask(Parse(query="select from where $1"), Describe(kind="S"), Sync()))
+    assert error["C"] == "42601"
+
+
+FAR = [
+    ("date '10000-01-01'", b"10000-01-01", 2932897 - 10957),
+    ("date 'infinity'", b"infinity", 2**31 - 1),
+    ("date '-infinity'", b"-infinity", -(2**31)),
+    ("make_date(20000, 1, 1)", b"20000-01-01", 45 * 146_097),
+    ("timestamp 'infinity'", b"infinity", 2**63 - 1),
+    ("timestamp '-infinity'", b"-infinity", -(2**63)),
+    ("timestamp '20000-02-29 01:02:03.5'", b"20000-02-29 01:02:03.5", None),
+    ("[date 'infinity', date '2000-01-01', null]", b"{infinity,2000-01-01,NULL}", None),
+]
+
+
+@pytest.mark.parametrize(("text", "written", "number"), FAR)
+def test_moments_beyond_those_of_python(client: RawClient, text: str, written: bytes, number: int | None) -> None:
+    assert rows(client.query(f"select {text} as a")) == [(written,)]
+    assert (b"d", written + b"\n") in client.query(f"copy (select {text} as a) to stdout")
+    ((raw,),) = rows(client.ask(Parse(query=f"select {text} as a"), Bind(result_formats=[1]), Execute(), Sync()))
+    assert raw is not None
+    if number is not None:
+        assert int.from_bytes(raw, "big", signed=True) == number
+
+
+def test_an_error_that_nobody_foresaw(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("a value")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kgather._server.postgres.session.row_description", fail)
+        found = client.query("select 1")
+    (error,) = errors(found)
+    assert (error["C"], "a value" in error["M"], found[-1]) == ("XX000", False, (b"Z", b"I"))
+    assert rows(client.query("select 1")) == [(b"1",)]

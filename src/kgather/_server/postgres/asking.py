@@ -101,8 +101,7 @@ class Asker:
             given = tuple([one] if at in made.arrays else one for at, one in enumerate(given, 1))
         else:
             parameters.kinds(types, made.arrays)
-        said = made.said(given)
-        return await self._described(ask, said)
+        return await self._described(ask, self._said(ask, made, given))
 
     async def _described(self, ask: Ask, said: Said) -> list[Column]:
         nothing = empty.read(said.text)
@@ -133,7 +132,7 @@ class Asker:
         made = self._template(ask)
         if values.raw:
             parameters.kinds(values.types, made.arrays)
-        said = made.said(given)
+        said = self._said(ask, made, given)
         nothing = await self._elsewhere(empty.read, said.text)
         if nothing is not None:
             sample = empty.is_sample(nothing)
@@ -158,7 +157,7 @@ class Asker:
         question = self._asked(ask, None)
         if question is None:
             made = self._template(ask)
-            return parameters.guessed(made.sketch(), declared, self.service.guard.catalog, made.arrays)
+            return parameters.guessed(made.sketch(), declared, self.service.guard.catalog, made.arrays, made.count)
         count = max(len(declared), len(question.types))
         said = [*declared, *[0] * (count - len(declared))]
         cast = [*question.types, *[0] * (count - len(question.types))]
@@ -178,7 +177,16 @@ class Asker:
             return self.shadow().question(ask.text, values)
 
     def _template(self, ask: Ask) -> Template:
-        return template(ask.text, self.who.database)
+        try:
+            return template(ask.text, self.who.database)
+        except PgError as error:
+            raise error.moved(ask.start) from None
+
+    def _said(self, ask: Ask, made: Template, given: Sequence[Any]) -> Said:
+        try:
+            return made.said(given)
+        except PgError as error:
+            raise error.moved(ask.start) from None
 
     def _values(self, values: Values) -> tuple[Any, ...]:
         if not values.raw:

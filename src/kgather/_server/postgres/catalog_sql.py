@@ -7,6 +7,7 @@ before the text is parsed. Then relations, casts to regclass and its kin, and fu
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import Dialect, exp
@@ -16,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from kgather._guard.labels import label
 from kgather._server.postgres.catalog_lists import CHARS, MACROS, SESSION, SHOWN, TYPES
 from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, written
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
+from kgather._server.postgres.errors import NOT_SUPPORTED, PgError, no_parameter
 from kgather._server.postgres.parameters import begins_a_query, bind, casts
 from kgather._server.postgres.session_settings import Settings
 
@@ -106,6 +107,8 @@ def read(
     if not ours and not _asks_of_session(tree):
         return None
     types = casts(tokens)
+    if parameters is not None:
+        _check_given(tokens, len(parameters))
     bind(tree, parameters if parameters is not None else (None,) * len(types))
     for table in tree.find_all(exp.Table):
         _place(table, known)
@@ -113,6 +116,13 @@ def read(
 
 
 # Words
+
+
+def _check_given(tokens: Sequence[Token], count: int) -> None:
+    """Raises PgError for a parameter that has no value."""
+    for token, behind in pairwise(tokens):
+        if token.token_type == TokenType.PARAMETER and behind.text.isdecimal() and int(behind.text[:9]) > count:
+            raise no_parameter(behind.text[:20], token.start + 1)
 
 
 def _plainer(tokens: list[Token]) -> list[Token]:

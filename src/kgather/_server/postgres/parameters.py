@@ -79,10 +79,11 @@ _ARRAYS = {21: 1005, 23: 1007, 20: 1016, 26: 1028, 25: 1009}
 
 
 def guessed(
-    text: str, declared: Sequence[int], catalog: Catalog, arrays: frozenset[int] = frozenset()
+    text: str, declared: Sequence[int], catalog: Catalog, arrays: frozenset[int] = frozenset(), least: int = 0
 ) -> tuple[int, ...]:
     """The types of a statement's parameters. declared: by the client, 0 or missing where it does not say. arrays: the
-    numbers of those that stand for all values of an array."""
+    numbers of those that stand for all values of an array. least: how many there are, whether the text can be read or
+    not."""
     try:
         tokens = _DUCKDB.tokenize(text)
         # Of other statements the parser would log the text.
@@ -94,7 +95,7 @@ def guessed(
         number = _number(node)
         if number is not None:
             places.setdefault(number, node)
-    count = max([len(declared), *places])
+    count = max([len(declared), least, *places])
     if count > MOST:
         raise PgError(PROTOCOL, f"A statement takes {MOST:,} parameters at most.")
     said = [*declared, *[0] * (count - len(declared))]

@@ -10,7 +10,7 @@ from pygwire.messages import DataRow, FieldDescription, RowDescription
 
 from kgather._guard.json_calls import is_marked
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
-from kgather._server.postgres.types import JSON, TEXT, PgType, of_arrow
+from kgather._server.postgres.types import JSON, TEXT, PgType, of_arrow, values_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Result:
         """From what the guard answers; rows are made of it as they are sent. labels: the columns' names."""
 
         def portion(start: int, end: int) -> list[tuple[Any, ...]]:
-            values = [column.to_pylist() for column in table.slice(start, end - start).columns]
+            values = [values_of(column) for column in table.slice(start, end - start).columns]
             return list(zip(*values, strict=True))
 
         return cls(tuple(columns_of(table.schema, labels)), table.num_rows, portion)

@@ -169,14 +169,7 @@ class PostgresServer:
         except asyncio.CancelledError:
             farewell(stream, FatalError(errors.SHUTTING_DOWN, "The server is shutting down."))
         except Exception as error:
-            incident = secrets.token_hex(4)
-            # The kind and the place of it: texts of errors may hold values.
-            frame = error.__traceback__
-            while frame is not None and frame.tb_next is not None:
-                frame = frame.tb_next
-            at = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
-            _log.error("a connection failed", extra={"incident": incident, "error": type(error).__name__, "at": at})
-            farewell(stream, FatalError(errors.INTERNAL, f"The server failed. Its log knows more, by {incident}."))
+            farewell(stream, FatalError(errors.INTERNAL, errors.unforeseen(error)))
         finally:
             self._forget(client)
             stream.close()

@@ -59,7 +59,7 @@ from kgather._server.postgres.statements import (
     Set,
     Show,
 )
-from kgather._server.postgres.stream import Stream
+from kgather._server.postgres.stream import GoneError, Stream
 from kgather._server.postgres.transactions import Transaction
 from kgather._server.postgres.types import BINARY, STRING, TEXT
 from kgather._server.service import Service
@@ -169,10 +169,12 @@ class Session:
             if kind != b"S":
                 self.transaction.start(several=self.transaction.several)
             await self._answer(message)
-        except FatalError:
+        except (FatalError, GoneError, ConnectionError):
             raise
         except PgError as error:
             self._fail(error)
+        except Exception as error:  # of this statement; the connection goes on
+            self._fail(PgError(errors.INTERNAL, errors.unforeseen(error)))
         if alone or kind == b"S":
             self._finish()
 

@@ -1,5 +1,6 @@
 """PostgreSQL's types: their numbers, and how values are written and read in text and in binary."""
 
+import math
 import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,11 @@ TEXT, BINARY = 0, 1
 _EPOCH = date(2000, 1, 1)
 _EPOCH_TIME = datetime(2000, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
+_DAYS_TO_EPOCH = (_EPOCH - date(1970, 1, 1)).days
+_DAYS_OF_CYCLE = 146_097
+_LAST_DAY, _LAST_MICROSECOND = (1 << 31) - 1, (1 << 63) - 1
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ZONE = re.compile(r"\s*(Z|[+-]\d{1,2}(:?\d{2}){0,2})$", re.IGNORECASE)
 _ITEM = r'(?:"(?:[^"\\]|\\.)*"|[^{},"\\\s]+)'
 _MOST_DIGITS = 1000
@@ -89,16 +95,89 @@ def _numeric_binary(value: Any) -> bytes:
     )
 
 
-def _timestamp(value: datetime) -> str:
+def values_of(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values. Moments that Python's types have no room for are numbers: days or microseconds since 1970,
+    infinite where they are."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [_value_of(scalar) for scalar in column]
+
+
+def _value_of(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        pass
+    type_ = scalar.type
+    if pa.types.is_date32(type_):
+        return _number_or_infinite(scalar.value, _LAST_DAY)
+    if pa.types.is_timestamp(type_):
+        number = _number_or_infinite(scalar.value, _LAST_MICROSECOND)
+        return number if isinstance(number, float) else number * 1_000_000 // _UNITS[type_.unit]
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return [_value_of(each) for each in scalar.values]
+    raise ValueError(type_)
+
+
+def _number_or_infinite(number: int, last: int) -> int | float:
+    """DuckDB's infinite moments are its first and last numbers."""
+    return number if abs(number) < last else math.copysign(math.inf, number)
+
+
+def _day(value: date | float) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    return _endless(value) if isinstance(value, float) else " ".join(_calendar(value))
+
+
+def _calendar(days: int) -> tuple[str, ...]:
+    """A day since 1970 that `date` has no room for, and BC where it is before Christ: years repeat after 400."""
+    cycles, rest = divmod(days + date(1970, 1, 1).toordinal() - 1, _DAYS_OF_CYCLE)
+    day = date.fromordinal(rest + 1)
+    year = day.year + 400 * cycles
+    before = () if year > 0 else ("BC",)
+    return (f"{year if year > 0 else 1 - year:04}-{day:%m-%d}", *before)
+
+
+def _endless(value: float) -> str:
+    return "infinity" if value > 0 else "-infinity"
+
+
+def _day_binary(value: date | float) -> bytes:
+    if isinstance(value, float):
+        return struct.pack("!i", _LAST_DAY if value > 0 else -_LAST_DAY - 1)
+    return struct.pack("!i", (value - _EPOCH).days if isinstance(value, date) else value - _DAYS_TO_EPOCH)
+
+
+def _far_timestamp(value: float, zone: str) -> str:
+    """A number of microseconds since 1970, or an infinite one."""
+    if isinstance(value, float):
+        return _endless(value)
+    days, micros = divmod(value, _DAY)
+    clock = _timestamp(_EPOCH_TIME + timedelta(microseconds=micros)).split(" ")[1]
+    day, *before = _calendar(days)
+    return " ".join([day, clock + zone, *before])
+
+
+def _timestamp(value: datetime | float) -> str:
+    if not isinstance(value, datetime):
+        return _far_timestamp(value, "")
     text = value.replace(tzinfo=None).isoformat(" ")
     return text.rstrip("0") if "." in text else text
 
 
-def _timestamptz(value: datetime) -> str:
+def _timestamptz(value: datetime | float) -> str:
+    if not isinstance(value, datetime):
+        return _far_timestamp(value, "+00")
     return _timestamp(value.astimezone(UTC) if value.tzinfo else value) + "+00"
 
 
-def _timestamp_binary(value: datetime) -> bytes:
+def _timestamp_binary(value: datetime | float) -> bytes:
+    if isinstance(value, float):
+        return struct.pack("!q", _LAST_MICROSECOND if value > 0 else -_LAST_MICROSECOND - 1)
+    if isinstance(value, int):
+        return struct.pack("!q", value - _DAYS_TO_EPOCH * _DAY)
     moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     return struct.pack("!q", (moment - _EPOCH_TIME) // _MICROSECOND)
 
@@ -167,7 +246,7 @@ REGTYPE = PgType(2206, "regtype", 4, str, _packed("!I"))
 FLOAT4 = PgType(700, "float4", 4, _float4, _packed("!f"))
 FLOAT8 = PgType(701, "float8", 8, _float, _packed("!d"))
 VARCHAR = PgType(1043, "varchar", -1, _plain, _utf8)
-DATE = PgType(1082, "date", 4, lambda value: value.isoformat(), lambda value: struct.pack("!i", (value - _EPOCH).days))
+DATE = PgType(1082, "date", 4, _day, _day_binary)
 TIME = PgType(1083, "time", 8, lambda value: value.isoformat(), _time_binary)
 TIMESTAMP = PgType(1114, "timestamp", 8, _timestamp, _timestamp_binary)
 TIMESTAMPTZ = PgType(1184, "timestamptz", 8, _timestamptz, _timestamp_binary)
