@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from raw_client import Bind, Describe, Execute, Parse, RawClient, Sync, columns, errors, kinds, rows
-from wire_files import Running, guard, start
+from wire_files import USER, Running, guard, start
 
 from kgather._guard.guard import Guard
 from kgather._server.postgres.copying import Form, messages
@@ -335,6 +335,9 @@ def test_a_place_is_told_in_the_client_s_own_text(client: RawClient) -> None:
         ("select 1 limit all", "select 1 "),
         ("select 1 offset 2 rows fetch next 3 rows only", "select 1 offset 2 LIMIT 3"),
         ('select a = any(\'{"x""",NULL}\')', None),
+        (r"select E'a\b\f\n\r\t\\\q'", "select 'a\b\f\n\r\t\\q'"),
+        (r"select E'\101\x41\u0041\U00000041\x4 \xz'", "select 'AAAA\4 xz'"),
+        (r"select E'\303\251\xc3\xa9\ud83d\ude00'", "select 'éé😀'"),
         ("select E'a\\'b', $$c'd$$", "select 'a''b', 'c''d'"),
         ("select 'x = any($1)'", "select 'x = any($1)'"),
         (r"select U&'d\0061t\+000061''s', u&'a\\b'", r"select 'data''s', 'a\b'"),
@@ -605,11 +608,23 @@ def test_moments_beyond_those_of_python(client: RawClient, text: str, written: b
 
 def test_an_error_that_nobody_foresaw(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise IndexError("a value")
+        raise IndexError(USER)
 
     with monkeypatch.context() as patch:
         patch.setattr("kgather._server.postgres.session.row_description", fail)
         found = client.query("select 1")
     (error,) = errors(found)
-    assert (error["C"], "a value" in error["M"], found[-1]) == ("XX000", False, (b"Z", b"I"))
+    assert (error["C"], USER in error["M"], found[-1]) == ("XX000", False, (b"Z", b"I"))
     assert rows(client.query("select 1")) == [(b"1",)]
+
+
+@pytest.mark.parametrize("text", [r"E'a\0'", r"E'\xe9'", r"E'\ud83d'", r"E'\u12'", r"E'\U00110000'"])
+def test_an_escape_that_stands_for_no_character(client: RawClient, text: str) -> None:
+    (error,) = errors(client.query(f"select 1; select {text}"))
+    assert (error["C"], error["P"]) == ("42601", "18")
+
+
+def test_copy_with_an_escaped_delimiter(client: RawClient) -> None:
+    assert (b"d", b"x\ty\n") in client.query(
+        r"copy (select 'x' as a, 'y' as b) to stdout (delimiter E'\t', format csv)"
+    )
