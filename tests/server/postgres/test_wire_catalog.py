@@ -2,14 +2,17 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+import struct
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wire_files import Running, guard
+from raw_client import Query, RawClient, errors, rows
+from wire_files import OTHER, OTHER_PASSWORD, Running, guard
 
 from kgather._server.postgres.catalog import ShadowCatalog, Who
 from kgather._server.postgres.errors import PgError
@@ -381,3 +384,52 @@ def test_each_session_sees_itself(running: Running) -> None:
                 (name, name)
             ]
             assert connection.execute("select pg_backend_pid()").fetchone() == (connection.info.backend_pid,)
+
+
+@pytest.mark.parametrize("call", ["lpad('a', 500000000, 'b')", "rpad('a', 5000)", "repeat(relname, 100000)"])
+def test_no_question_about_the_catalog_makes_a_long_text(client: RawClient, call: str) -> None:
+    (error,) = errors(client.query(f"select {call} from pg_class limit 1"))
+    assert error["C"] == "0A000"
+    assert len(rows(client.query("select lpad(relname, 100, 'b') from pg_class limit 1"))[0][0] or b"") == 100
+
+
+SLOW = (
+    "select count(*) from pg_type a, pg_type b, pg_type c, pg_type d, pg_type e "
+    "where a.oid + b.oid > c.oid + d.oid + e.oid"
+)
+
+
+def test_a_question_about_the_catalog_is_cancelled(running: Running, client: RawClient) -> None:
+    began = time.monotonic()
+    client.send(Query(query_string=SLOW))
+    time.sleep(0.3)
+    with RawClient(running, log_in=False) as other:
+        key = client.keys[1]
+        other.send(struct.pack("!iii", 12 + len(key), 80877102, client.keys[0]) + key)
+        other.to_the_end()
+    assert errors(client.until(b"Z"))[0]["C"] == "57014"
+    client.query("set statement_timeout = '200ms'")
+    assert errors(client.query(SLOW))[0]["C"] == "57014"
+    client.query("set statement_timeout = 0")
+    assert rows(client.query("select count(*) from pg_am")) == [(b"1",)], "what was ended makes room"
+    assert time.monotonic() - began < 3
+
+
+def test_nobody_keeps_others_from_the_catalog(running: Running) -> None:
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(RawClient(running)) for _ in range(4)]
+        for each in slow:
+            each.send(Query(query_string=SLOW))
+        time.sleep(0.2)
+        other = stack.enter_context(RawClient(running, user=OTHER, password=OTHER_PASSWORD))
+        began = time.monotonic()
+        assert rows(other.query("select count(*) from pg_am")) == [(b"1",)]
+        assert time.monotonic() - began < 2
+
+
+def test_questions_about_the_catalog_count_as_queries(servers: Callable[..., Running]) -> None:
+    running = servers(queries_per_principal=1)
+    with RawClient(running) as first, RawClient(running) as second:
+        first.send(Query(query_string=SLOW))
+        time.sleep(0.3)
+        assert errors(second.query("select count(*) from pg_am"))[0]["C"] == "53000"

@@ -94,7 +94,7 @@ class Asker:
         question = await self._question(ask, given)
         if question is not None:
             with self._watched(ask):
-                return await self._elsewhere(self.shadow().columns, question, self.who, self.settings, pool=self.pool)
+                return await self._of_catalog(self.shadow().columns, question)
         made = self._template(ask)
         if given is None:
             given = neutral(parameters.kinds(types, made.arrays))
@@ -127,7 +127,7 @@ class Asker:
         question = await self._question(ask, given)
         if question is not None:
             with self._watched(ask):
-                result = await self._elsewhere(self.shadow().answer, question, self.who, self.settings, pool=self.pool)
+                result = await self._of_catalog(self.shadow().answer, question, cancel)
             return Answered(result, settings=question.settings)
         made = self._template(ask)
         if values.raw:
@@ -206,6 +206,25 @@ class Asker:
             told.position = place(told.position)
         return told.moved(ask.start)
 
-    async def _elsewhere(self, work: Callable[..., Any], *arguments: Any, pool: Executor | None = None) -> Any:
-        """Do something in a thread, so that other clients need not wait. pool: None for what is quick."""
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+    async def _of_catalog(self, work: Callable[..., Any], question: Question, cancel: Cancel | None = None) -> Any:
+        """Have the catalog that the session sees do something with a question. Raises PgError."""
+
+        def done(ended: Callable[[], bool]) -> Any:
+            try:
+                return work(question, self.who, self.settings, ended)
+            except PgError as error:
+                return error
+
+        try:
+            found = await self.service.beside(
+                self.who.user, done, self.pool, cancel=cancel, timeout_ms=self.settings.timeout_ms
+            )
+        except (Unavailable, Internal) as error:
+            raise errors.told(error) from None
+        if isinstance(found, PgError):
+            raise found
+        return found
+
+    async def _elsewhere(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something quick in a thread, so that other clients need not wait."""
+        return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)

@@ -7,7 +7,8 @@ allow-list; what cannot be answered is refused with one text.
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -134,14 +135,18 @@ class ShadowCatalog:
         except Exception:  # whatever the parser makes of a text: there is one answer to it
             raise PgError(NOT_SUPPORTED, _TOLD) from None
 
-    def columns(self, question: Question, who: Who, settings: Settings) -> list[Column]:
-        """The columns of the answer. Raises PgError."""
-        with self._asked(question, who, settings) as relation:
+    def columns(
+        self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool] = lambda: False
+    ) -> list[Column]:
+        """The columns of the answer. ended: as for `answer`. Raises PgError."""
+        with self._asked(question, who, settings, ended) as relation:
             return _columns(question, relation)
 
-    def answer(self, question: Question, who: Who, settings: Settings) -> Result:
-        """The answer. Raises PgError."""
-        with self._asked(question, who, settings) as relation:
+    def answer(
+        self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool] = lambda: False
+    ) -> Result:
+        """The answer. ended: whether nobody waits for it any more. Raises PgError."""
+        with self._asked(question, who, settings, ended) as relation:
             columns = _columns(question, relation)
             rows = relation.limit(_ROWS + 1).fetchall()
         if len(rows) > _ROWS:
@@ -149,8 +154,10 @@ class ShadowCatalog:
         return Result.of_rows(columns, rows)
 
     @contextmanager
-    def _asked(self, question: Question, who: Who, settings: Settings) -> Iterator[duckdb.DuckDBPyRelation]:
-        with self._con.cursor() as con, _interrupted(con):
+    def _asked(
+        self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool]
+    ) -> Iterator[duckdb.DuckDBPyRelation]:
+        with self._con.cursor() as con, _interrupted(con, ended):
             _set_variables(con, who)
             try:
                 yield con.sql(question.sql(settings))
@@ -443,13 +450,14 @@ def _of_duckdb(name: str) -> PgType:
 
 
 @contextmanager
-def _interrupted(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """End what takes too long."""
+def _interrupted(con: duckdb.DuckDBPyConnection, ended: Callable[[], bool]) -> Iterator[None]:
+    """End what takes too long, and what nobody waits for any more."""
     done = threading.Event()
+    until = time.monotonic() + _SECONDS
 
     def watch() -> None:
-        if not done.wait(_SECONDS):
-            while not done.wait(_AGAIN):
+        while not done.wait(_AGAIN):
+            if ended() or time.monotonic() > until:
                 con.interrupt()
 
     watcher = threading.Thread(target=watch, daemon=True, name="kgather-catalog")

@@ -8,6 +8,8 @@ import re
 
 from sqlglot import exp
 
+from kgather._guard.functions import may_be_long
+from kgather._guard.sql_names import sql_name
 from kgather._server.postgres.catalog_lists import (
     FROM_NAME,
     FUNCTIONS,
@@ -53,6 +55,8 @@ def written(tree: exp.Expr, settings: Settings) -> str:
 
 def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
     """What a node becomes, None where it stays. Raises PgError for a function that is in no list."""
+    if isinstance(node, exp.Func) and may_be_long(node, sql_name(node).lower()):
+        raise PgError(NOT_SUPPORTED, TOLD)
     if isinstance(node, exp.Cast) and isinstance(node.to, exp.ObjectIdentifier):
         return _regged(node)
     if isinstance(node, exp.CurrentSchemas) and isinstance(node.this, exp.Boolean) and not node.this.this:
