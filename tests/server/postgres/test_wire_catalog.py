@@ -433,3 +433,13 @@ def test_questions_about_the_catalog_count_as_queries(servers: Callable[..., Run
         first.send(Query(query_string=SLOW))
         time.sleep(0.3)
         assert errors(second.query("select count(*) from pg_am"))[0]["C"] == "53000"
+
+
+def test_numbers_and_rows_that_clients_look_for(client: RawClient) -> None:
+    (found,) = rows(
+        client.query("select oid >= 16384, (select count(*) from pg_class where oid = d.oid) from pg_database d")
+    )
+    assert found == (b"t", b"0")
+    assert rows(client.query("select count(*) from pg_class where reltype = 0")) == [(b"0",)]
+    text = "select character_set_name from information_schema.character_sets"
+    assert rows(client.query(text)) == [(b"UTF8",)]

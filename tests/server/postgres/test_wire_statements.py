@@ -628,3 +628,51 @@ def test_copy_with_an_escaped_delimiter(client: RawClient) -> None:
     assert (b"d", b"x\ty\n") in client.query(
         r"copy (select 'x' as a, 'y' as b) to stdout (delimiter E'\t', format csv)"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["set session authorization default", "set local session authorization default", "reset session authorization"],
+)
+def test_there_is_nobody_else_to_be(client: RawClient, text: str) -> None:
+    assert kinds(client.query(text)).strip("NS") == "CZ"
+    assert client.parameters["session_authorization"] == USER
+    for show in ("show session_authorization", "show session authorization"):
+        assert rows(client.query(show)) == [(USER.encode(),)]
+    assert code(client, "set session authorization bob") == "22023"
+
+
+def test_what_is_shown_and_cannot_be_set(client: RawClient, running: Running) -> None:
+    shown = {"ssl": b"off", "port": str(running.port).encode(), "block_size": b"8192", "hot_standby": b"off"}
+    for name, value in shown.items():
+        assert rows(client.query(f"show {name}")) == [(value,)]
+        assert code(client, f"set {name} = 1") == "22023"
+    for name in ("enable_memoize", "track_io_timing", "log_duration"):
+        assert kinds(client.query(f"set {name} = off")) == "CZ"
+
+
+def test_behind_a_commit_the_next_transaction_begins(client: RawClient) -> None:
+    client.query("set application_name = 'q1'; commit; set application_name = 'q2'; select nothing from people")
+    assert rows(client.query("show application_name")) == [(b"q1",)]
+    client.query("commit; set local application_name = 'leak'")
+    assert rows(client.query("show application_name")) == [(b"q1",)]
+
+
+def test_a_setting_for_the_transaction_by_a_function(client: RawClient) -> None:
+    client.query("set application_name = 'before'; begin")
+    client.query("select set_config('application_name', 'inside', true)")
+    assert rows(client.query("show application_name")) == [(b"inside",)]
+    client.query("commit")
+    assert rows(client.query("show application_name")) == [(b"before",)]
+    client.query("select set_config('application_name', 'alone', true)")
+    assert rows(client.query("show application_name")) == [(b"before",)]
+    client.ask(*asked("select set_config($1, $2, $3)", b"application_name", b"kept", b"false"))
+    assert rows(client.query("show application_name")) == [(b"kept",)]
+
+
+def test_cursors_outlive_their_statements(client: RawClient) -> None:
+    client.query(f"begin; declare c cursor for {CITIES}")
+    assert kinds(client.query("deallocate all; fetch c")) == "CTDCZ"
+    assert kinds(client.query("commit; declare h cursor with hold for select 1")) == "CCZ"
+    client.query("discard all")
+    assert code(client, "fetch h") == "34000"

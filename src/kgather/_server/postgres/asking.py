@@ -38,11 +38,12 @@ class Values:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer; notes: what is told beside it; settings: what the question sets."""
+    """An answer; notes: what is told beside it; settings: what the question sets, and whether for the
+    transaction only."""
 
     result: Result
     notes: Sequence[str] = ()
-    settings: Sequence[tuple[str, str]] = ()
+    settings: Sequence[tuple[str, str, bool]] = ()
 
 
 @dataclass
@@ -168,7 +169,7 @@ class Asker:
         if not may_ask(ask.text):
             return None
         found: Question | None = await self._elsewhere(self._asked, ask, values)
-        for name, value in found.settings if found is not None else ():
+        for name, value, _ in found.settings if found is not None else ():
             Settings(self.settings.first).set(name, value)  # refused before anything is answered
         return found
 

@@ -38,8 +38,10 @@ OF_KIND: Mapping[Kind, PgType] = {
 
 _MAIN, _PG, _INFO = 2200, 11, 13_000
 _OWNER, _HEAP, _COLLATION = 10, 2, 100
-_FIRST = 16_384
-_DATABASE, _USER = 16_382, 16_383
+_DATABASE, _USER = 16_384, 16_383
+_FIRST = 16_385
+_ROW_TYPES = 1 << 20
+"""What the number of a relation and that of the type of its rows differ by."""
 _DATABASE_ROW = {
     "datdba": _OWNER,
     "encoding": 6,
@@ -176,6 +178,7 @@ class ShadowCatalog:
         _fill_types(fill)
         _fill_functions(fill)
         fill.row("kg_pg.pg_database", oid=_DATABASE, **_DATABASE_ROW)
+        fill.row("kg_info.character_sets", character_set_name="UTF8", character_repertoire="UCS", form_of_use="UTF8")
         for oid, may in ((_OWNER, False), (_USER, True)):
             fill.row("kg_pg.pg_roles", oid=oid, rolcanlogin=may, **_ROLE_ROW)
         fill.row("kg_pg.pg_user", usesysid=_USER, usecreatedb=False, usesuper=False)
@@ -222,7 +225,7 @@ def _class(oid: int, name: str, namespace: int, columns: int = 0) -> dict[str, A
         "oid": oid,
         "relname": name,
         "relnamespace": namespace,
-        "reltype": 0,
+        "reltype": oid + _ROW_TYPES,
         "reloftype": 0,
         "relowner": _OWNER,
         "relam": _HEAP,

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from kgather._guard.labels import label
 from kgather._server.postgres.catalog_lists import CHARS, MACROS, SESSION, SHOWN, TYPES
-from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, written
+from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, truth, written
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError, no_parameter
 from kgather._server.postgres.parameters import begins_a_query, bind, casts
 from kgather._server.postgres.session_settings import Settings
@@ -40,11 +40,12 @@ _ABOUT = re.compile(
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the catalog. labels: of its columns, none where there is a star; settings: what it sets."""
+    """A question about the catalog. labels: of its columns, none where there is a star; settings: what it sets, and
+    whether for the transaction only."""
 
     tree: exp.Expr
     labels: tuple[str, ...]
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str, bool], ...] = ()
     types: tuple[int, ...] = ()
     """Of its parameters, as far as it says; 0 where it does not."""
     chars: frozenset[str] = field(default=CHARS, repr=False)
@@ -254,17 +255,20 @@ def _labels(tree: exp.Expr) -> tuple[str, ...]:
     return tuple(label(each) for each in tree.expressions)
 
 
-def _configured(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
-    """What calls of set_config set."""
+def _configured(tree: exp.Expr) -> tuple[tuple[str, str, bool], ...]:
+    """What calls of set_config set, and whether for the transaction only."""
     calls = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "set_config"]
     found = []
     for call in calls:
         if any(is_null(each) for each in call.expressions):
             continue
-        name, value = [plain(each) for each in call.expressions[:2]] if len(call.expressions) == 3 else (None, None)
-        if name is None or value is None:
+        if len(call.expressions) != 3:
             raise PgError(NOT_SUPPORTED, TOLD)
-        found.append((name, value))
+        name, value = (plain(each) for each in call.expressions[:2])
+        local = truth(call.expressions[2])
+        if name is None or value is None or local is None:
+            raise PgError(NOT_SUPPORTED, TOLD)
+        found.append((name, value, local))
     return tuple(found)
 
 

@@ -24,6 +24,7 @@ from kgather._server.postgres.catalog_lists import (
 from kgather._server.postgres.catalog_rows import name_groups, order, rows
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
 from kgather._server.postgres.session_settings import Settings
+from kgather._server.postgres.types import TRUTH
 
 TOLD = "This question about the catalog is not answered here."
 """The one text for all that cannot be answered."""
@@ -181,6 +182,15 @@ def plain(node: exp.Expr) -> str | None:
     while isinstance(node, exp.Cast | exp.Paren):
         node = node.this
     return node.name if isinstance(node, exp.Literal) else None
+
+
+def truth(node: exp.Expr) -> bool | None:
+    """Whether a constant is true, under whatever casts; None for any other expression."""
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    return TRUTH.get(node.name.lower()) if isinstance(node, exp.Literal) and node.is_string else None
 
 
 def _listed(node: exp.Expr) -> exp.Array | None:

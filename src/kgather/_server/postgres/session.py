@@ -224,8 +224,9 @@ class Session:
         commands = self._read(text)
         if len(commands) > 1:
             await self._check_questions(commands)
-            self.transaction.start(several=True)
         for command in commands:
+            # Behind a COMMIT the next transaction begins.
+            self.transaction.start(several=len(commands) > 1)
             await self._run(Portal(Prepared(text, command)), _NO_LIMIT, describing=True)
 
     async def _check_questions(self, commands: Sequence[Command]) -> None:
@@ -455,8 +456,8 @@ class Session:
         if portal.raw:
             await self._types(portal.prepared)
         answered = await self.asker.answer(ask, portal.values())
-        for name, value in answered.settings:
-            self._tell([self.settings.set(name, value)])
+        for name, value, local in answered.settings:
+            self._tell([self.settings.set(name, value, local=local)])
         if self.settings.takes_notices:
             self._send(*(errors.notice(note) for note in answered.notes))
         return answered.result
@@ -595,6 +596,7 @@ class Session:
             if command.tag.startswith("DISCARD") and self.transaction.is_block:
                 raise PgError(errors.IN_TRANSACTION, "DISCARD ALL is not for transactions.")
             self.prepared.clear()
+        if command.portals:
             self.portals.clear()
         if command.statement is not None and self.prepared.pop(command.statement, None) is None:
             raise PgError(errors.NO_SUCH_STATEMENT, "There is no prepared statement of this name.")

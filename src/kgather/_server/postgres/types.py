@@ -349,7 +349,7 @@ def _read_text(oid: int, text: str, zone: tzinfo) -> Any:
     if oid == NUMERIC.oid:
         return Decimal(text.strip()) if len(text) <= _MOST_DIGITS and "_" not in text else _never()
     if oid == BOOL.oid:
-        return _TRUTH[text.strip().lower()]
+        return TRUTH[text.strip().lower()]
     if oid == DATE.oid:
         # An offset behind a date is of no meaning, as in PostgreSQL.
         text = _ZONE.sub("", text.strip()) if len(text.strip()) > len("2000-01-01") else text.strip()
@@ -451,7 +451,7 @@ def _never() -> Any:
 
 _INTEGERS = {INT2.oid: 15, INT4.oid: 31, INT8.oid: 63, OID.oid: 32}
 _FIXED = {INT2.oid: "!h", INT4.oid: "!i", INT8.oid: "!q", OID.oid: "!I", FLOAT4.oid: "!f", FLOAT8.oid: "!d"}
-_TRUTH = {
+TRUTH = {
     **dict.fromkeys(("t", "true", "yes", "y", "on", "1"), True),
     **dict.fromkeys(("f", "false", "no", "n", "off", "0"), False),
 }
