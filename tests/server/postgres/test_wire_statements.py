@@ -676,3 +676,27 @@ def test_cursors_outlive_their_statements(client: RawClient) -> None:
     assert kinds(client.query("commit; declare h cursor with hold for select 1")) == "CCZ"
     client.query("discard all")
     assert code(client, "fetch h") == "34000"
+
+
+@pytest.mark.parametrize("text", ["'a' || chr(0)", "['a' || chr(0)]", "{'a': 'b' || chr(0)}"])
+@pytest.mark.parametrize("form", [0, 1])
+def test_a_text_with_a_zero_byte(client: RawClient, text: str, form: int) -> None:
+    found = client.ask(Parse(query=f"select {text} as a"), Bind(result_formats=[form]), Execute(), Sync())
+    assert [error["C"] for error in errors(found)] == ["22021"]
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("[interval 1 day]", b'{"1 day"}'),
+        ("[time '01:02']", b"{01:02:00}"),
+        ("{'a': interval 1 day, 'b': 1.5::double}", b'{"a": "1 day", "b": 1.5}'),
+        ("{'a': date 'infinity'}", b'{"a": "infinity"}'),
+        ("map {'x': time '01:02'}", b'{"x": "01:02:00"}'),
+        ("[[1, 2], [3]]", b"[[1, 2], [3]]"),
+        ("[{'a': 1}]", b'{"{\\"a\\": 1}"}'),
+    ],
+)
+def test_values_within_others(client: RawClient, text: str, written: bytes) -> None:
+    assert rows(client.query(f"select {text} as a")) == [(written,)]

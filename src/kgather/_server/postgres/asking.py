@@ -20,7 +20,7 @@ from kgather._server.postgres.result import Column, Result, columns_of
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.statements import Ask, reads_relations
 from kgather._server.postgres.translation import Said, Template, template
-from kgather._server.postgres.types import INTERVAL, INTERVAL_ISO, STRING
+from kgather._server.postgres.types import INTERVAL, INTERVAL_ISO, STRING, PgType, array_of
 from kgather._server.service import Cancel, Internal, Service, Unavailable
 
 _log = logging.getLogger("kgather._server.postgres")
@@ -198,7 +198,7 @@ class Asker:
         """Columns whose values are written as the settings say."""
         if self.settings.get("IntervalStyle") != "iso_8601":
             return list(columns)
-        return [Column(one.name, INTERVAL_ISO) if one.type is INTERVAL else one for one in columns]
+        return [Column(one.name, _iso(one.type)) for one in columns]
 
     def _told(self, error: Refused | Unavailable | Internal, ask: Ask, place: Callable[[int], int]) -> PgError:
         """What a client is told, with the place in its own text."""
@@ -229,3 +229,10 @@ class Asker:
     async def _elsewhere(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something quick in a thread, so that other clients need not wait."""
         return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+def _iso(type_: PgType) -> PgType:
+    """A type whose intervals are written as ISO 8601 has them."""
+    if type_.element is INTERVAL:
+        return array_of(INTERVAL_ISO)
+    return INTERVAL_ISO if type_ is INTERVAL else type_

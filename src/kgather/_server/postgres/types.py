@@ -1,5 +1,6 @@
 """PostgreSQL's types: their numbers, and how values are written and read in text and in binary."""
 
+import json
 import math
 import re
 import struct
@@ -117,6 +118,10 @@ def _value_of(scalar: pa.Scalar) -> Any:
         return number if isinstance(number, float) else number * 1_000_000 // _UNITS[type_.unit]
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return [_value_of(each) for each in scalar.values]
+    if pa.types.is_struct(type_):
+        return {name: _value_of(each) for name, each in scalar.items()}
+    if pa.types.is_map(type_):
+        return [(_value_of(each["key"]), _value_of(each["value"])) for each in scalar.values]
     raise ValueError(type_)
 
 
@@ -228,8 +233,15 @@ def _utf8(value: Any) -> bytes:
     return _plain(value).encode("utf-8", "replace")
 
 
+class ZeroByteError(ValueError):
+    """A text that PostgreSQL's protocol cannot send."""
+
+
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
+    text = value if isinstance(value, str) else str(value)
+    if "\0" in text:
+        raise ZeroByteError
+    return text
 
 
 BOOL = PgType(16, "bool", 1, lambda value: "t" if value else "f", lambda value: b"\1" if value else b"\0")
@@ -256,14 +268,16 @@ INTERVAL_ISO = PgType(1186, "interval", 16, _interval_iso, _interval_binary)
 NUMERIC = PgType(1700, "numeric", -1, _numeric, _numeric_binary)
 
 _ARRAYS = {
-    **{BOOL: 1000, INT8: 1016, INT2: 1005, INT4: 1007, STRING: 1009, OID: 1028, FLOAT8: 1022, CHAR: 1002},
-    **{JSON: 199, VARCHAR: 1015, FLOAT4: 1021, NUMERIC: 1231, DATE: 1182, TIMESTAMP: 1115, TIMESTAMPTZ: 1185},
+    **{BOOL.oid: 1000, INT8.oid: 1016, INT2.oid: 1005, INT4.oid: 1007, STRING.oid: 1009, OID.oid: 1028},
+    **{FLOAT8.oid: 1022, CHAR.oid: 1002, JSON.oid: 199, VARCHAR.oid: 1015, FLOAT4.oid: 1021, NUMERIC.oid: 1231},
+    **{DATE.oid: 1182, TIME.oid: 1183, TIMESTAMP.oid: 1115, TIMESTAMPTZ.oid: 1185, INTERVAL.oid: 1187},
+    BYTEA.oid: 1001,
 }
 
 
 def array_of(element: PgType) -> PgType:
     """The type of arrays; of elements that have none, text."""
-    oid = _ARRAYS.get(element)
+    oid = _ARRAYS.get(element.oid)
     if oid is None:
         return STRING
 
@@ -297,8 +311,32 @@ def of_arrow(type_: pa.DataType) -> PgType:
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else TIMESTAMPTZ
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return array_of(of_arrow(type_.value_type))
-    return STRING
+        element = of_arrow(type_.value_type)
+        return array_of(element) if element.oid in _ARRAYS else _as_json(type_)
+    return _as_json(type_) if pa.types.is_nested(type_) else STRING
+
+
+def _as_json(type_: pa.DataType) -> PgType:
+    """Text with values that PostgreSQL has no type for, as lists of lists, written as JSON."""
+
+    def text(value: Any) -> str:
+        return _plain(json.dumps(_jsonable(value, type_), ensure_ascii=False))
+
+    return PgType(STRING.oid, STRING.name, STRING.size, text, lambda value: _utf8(text(value)))
+
+
+def _jsonable(value: Any, type_: pa.DataType) -> Any:
+    if value is None or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
+        return value
+    if pa.types.is_floating(type_) and math.isfinite(value):
+        return value
+    if pa.types.is_struct(type_):
+        return {field.name: _jsonable(value[field.name], field.type) for field in type_}
+    if pa.types.is_map(type_):
+        return {of_arrow(type_.key_type).text(key): _jsonable(each, type_.item_type) for key, each in value}
+    if pa.types.is_nested(type_) and isinstance(value, list):
+        return [_jsonable(each, type_.value_type) for each in value]
+    return of_arrow(type_).text(value)
 
 
 _OF_ARROW: tuple[tuple[Callable[[pa.DataType], bool], PgType], ...] = (
