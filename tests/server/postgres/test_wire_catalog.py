@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from raw_client import Query, RawClient, errors, rows
+from raw_client import Bind, Describe, Execute, Parse, Query, RawClient, Sync, errors, rows
 from wire_files import OTHER, OTHER_PASSWORD, Running, guard
 
 from kgather._server.postgres.catalog import ShadowCatalog, Who
@@ -443,3 +443,32 @@ def test_numbers_and_rows_that_clients_look_for(client: RawClient) -> None:
     assert rows(client.query("select count(*) from pg_class where reltype = 0")) == [(b"0",)]
     text = "select character_set_name from information_schema.character_sets"
     assert rows(client.query(text)) == [(b"UTF8",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("select relname from pg_class where oid = $1", [26]),
+        ("select c.relname from pg_catalog.pg_class c where c.oid = any($1) and c.relnatts > $2", [1028, 21]),
+        ("select c.relname from pg_class c where c.relname = any ($1) limit $2 offset $3", [1009, 20, 20]),
+        ("select attname from pg_attribute a join pg_class c on c.oid = a.attrelid where attnum = $1", [21]),
+        ("select 1 from information_schema.columns where ordinal_position = $1 and table_name = $2", [23, 25]),
+        ("select relname from pg_class where oid = $1::regclass and relispartition = $2", [2205, 16]),
+        ("select relname from pg_class where length(relname) = $1", [25]),
+    ],
+)
+def test_types_of_parameters_about_the_catalog(client: RawClient, text: str, expected: list[int]) -> None:
+    found = client.ask(Parse(query=text), Describe(kind="S"), Sync())
+    told = next(body for kind, body in found if kind == b"t")
+    assert told == struct.pack(f"!h{len(expected)}I", len(expected), *expected)
+
+
+def test_values_of_parameters_about_the_catalog(client: RawClient) -> None:
+    text = "select relname from pg_class where oid = any($1) and relnatts > $2 limit $3"
+    ((oid,),) = rows(client.query("select oid from pg_class where relname = 'people'"))
+    values = [b"{%b}" % (oid or b""), b"1", b"5"]
+    assert rows(client.ask(Parse(query=text), Bind(param_values=values), Execute(), Sync())) == [(b"people",)]
+    whole = int(oid or 0)
+    binary = [struct.pack("!iiIiiiI", 1, 0, 26, 1, 1, 4, whole), struct.pack("!h", 1), struct.pack("!q", 5)]
+    bound = Bind(param_values=binary, param_formats=[1])
+    assert rows(client.ask(Parse(query=text), bound, Execute(), Sync())) == [(b"people",)]

@@ -119,10 +119,13 @@ class ShadowCatalog:
             config={"python_enable_replacements": False, "threads": 1, "memory_limit": _MEMORY, "temp_directory": ""}
         )
         self._con.execute(DEFINITIONS)
-        self._known = frozenset(
-            (schema, table)
-            for schema, table in self._con.execute("select schema_name, table_name from duckdb_tables()").fetchall()
+        columns = (
+            "select schema_name, table_name, column_name, data_type from duckdb_columns() "
+            "semi join duckdb_tables() using (schema_name, table_name)"
         )
+        self._known: dict[tuple[str, str], dict[str, int]] = {}
+        for schema, table, column, type_ in self._con.execute(columns).fetchall():
+            self._known.setdefault((schema, table), {})[column] = _of_duckdb(type_).oid
         self._fill(catalog)
         self._con.execute("set global enable_external_access = false")
         self._con.execute("set global lock_configuration = true")

@@ -5,7 +5,7 @@ before the text is parsed. Then relations, casts to regclass and its kin, and fu
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -18,11 +18,14 @@ from kgather._guard.labels import label
 from kgather._server.postgres.catalog_lists import CHARS, MACROS, SESSION, SHOWN, TYPES
 from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, truth, written
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError, no_parameter
-from kgather._server.postgres.parameters import begins_a_query, bind, casts
+from kgather._server.postgres.parameters import around, begins_a_query, bind, casts
 from kgather._server.postgres.session_settings import Settings
+from kgather._server.postgres.types import INT8
 
 _POSTGRES = Dialect.get_or_raise("postgres")
 _SCHEMAS = {"pg_catalog": "kg_pg", "information_schema": "kg_info"}
+Known = Mapping[tuple[str, str], Mapping[str, int]]
+"""Relations by schema and name: the types of their columns by name."""
 _LONGEST = 65_536
 _TOKENS = 8_000
 _DEEPEST = 200
@@ -73,11 +76,11 @@ _MOST_NAMED = 16
 
 def read(
     text: str,
-    known: frozenset[tuple[str, str]],
+    known: Known,
     data: frozenset[str],
     parameters: Sequence[Any] | None = None,
 ) -> Question | None:
-    """Read a question about the catalog; None where a statement is none. known: (schema, table) of the shadow catalog.
+    """Read a question about the catalog; None where a statement is none. known: the relations of the shadow catalog.
     data: names of the policy's tables, which go before those of pg_catalog. parameters: None where not known yet.
 
     Raises PgError where it asks about the catalog in a way that is not answered.
@@ -107,7 +110,8 @@ def read(
         return None
     if not ours and not _asks_of_session(tree):
         return None
-    types = casts(tokens)
+    near = around(tree, lambda node: _beside(node, tree, known))
+    types = tuple(oid or near.get(at, 0) for at, oid in enumerate(casts(tokens), 1))
     if parameters is not None:
         _check_given(tokens, len(parameters))
     bind(tree, parameters if parameters is not None else (None,) * len(types))
@@ -192,7 +196,23 @@ def _skipped(rest: list[Token]) -> int | None:
 # Relations
 
 
-def _ours(table: exp.Table, known: frozenset[tuple[str, str]], data: frozenset[str], tree: exp.Expr) -> bool:
+def _beside(node: exp.Expr, tree: exp.Expr, known: Known) -> int | None:
+    """The type of a column of the catalog, or of a number."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return INT8.oid
+    if not isinstance(node, exp.Column):
+        return None
+    found = set()
+    for table in tree.find_all(exp.Table):
+        if node.table and node.table.lower() != table.alias_or_name.lower():
+            continue
+        columns = known.get((_SCHEMAS.get(table.db.lower(), "kg_pg"), table.name.lower()), {})
+        found.add(columns.get(node.name.lower()))
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _ours(table: exp.Table, known: Known, data: frozenset[str], tree: exp.Expr) -> bool:
     """Whether a relation is of the catalog, a function, or made in the statement itself."""
     if isinstance(table.this, exp.Func):
         return True  # which ones there may be is looked at later
@@ -223,7 +243,7 @@ def _asks_of_session(tree: exp.Expr) -> bool:
     return False
 
 
-def _place(table: exp.Table, known: frozenset[tuple[str, str]]) -> None:
+def _place(table: exp.Table, known: Known) -> None:
     if not isinstance(table.this, exp.Identifier):
         return
     schema, name = table.db.lower(), table.name.lower()
