@@ -10,10 +10,11 @@ import secrets
 import threading
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -92,6 +93,16 @@ class Cancel:
             end()
 
 
+@dataclass(frozen=True)
+class _Task:
+    """Work for a principal. told: what the client is told; pool: None for the guard's own."""
+
+    principal: str
+    work: Callable[[], Any]
+    told: Future[Any]
+    pool: Executor | None
+
+
 class Service:
     """A guard for many clients. Safe to share among threads."""
 
@@ -102,6 +113,10 @@ class Service:
         self._pool = ThreadPoolExecutor(settings.queries_at_once, thread_name_prefix="kgather-query")
         self._lock = threading.Lock()
         self._busy: Counter[str] = Counter()
+        self._queued = 0
+        """How many of them are for the guard."""
+        self._lines: dict[str, deque[_Task]] = {}
+        """Of each principal, what goes on beside the guard: the first runs."""
         self._open: set[Future[Any]] = set()
         self._idle = threading.Condition(self._lock)
         self._draining = False
@@ -123,6 +138,26 @@ class Service:
         Raises Refused, Unavailable or Internal, and nothing else.
         """
         return await self._awaited(self.start(principal, sql, parameters, cancel=cancel, client=client), timeout_ms)
+
+    async def beside(
+        self,
+        principal: str,
+        work: Callable[[Callable[[], bool]], Any],
+        pool: Executor,
+        *,
+        cancel: Cancel | None = None,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """Do something for a principal that is no query of the guard, in another pool: one thing after the other, so
+        that no principal has all of its threads. It counts as a query of the principal. work: is given a function that
+        says whether nobody waits any more; timeout_ms: as for `ask`.
+
+        Raises Unavailable or Internal, and nothing else.
+        """
+        ended = threading.Event()
+        told = self._start(principal, lambda: work(ended.is_set), cancel, counted=False, pool=pool)
+        told.add_done_callback(lambda _: ended.set())
+        return await self._awaited(told, timeout_ms)
 
     async def describe(
         self, principal: str, sql: str, parameters: Parameters = (), *, labels: bool = False
@@ -230,7 +265,13 @@ class Service:
         return min(limits) / 1000 if limits else None
 
     def _start(
-        self, principal: str, work: Callable[[], Any], cancel: Cancel | None, *, counted: bool = True
+        self,
+        principal: str,
+        work: Callable[[], Any],
+        cancel: Cancel | None,
+        *,
+        counted: bool = True,
+        pool: Executor | None = None,
     ) -> Future[Any]:
         told: Future[Any] = Future()
         with self._lock:
@@ -239,9 +280,11 @@ class Service:
             if self._permitted is not None and principal not in self._permitted:
                 raise self._counted(Unavailable("revoked"))
             most = self.settings.queries_at_once + self.settings.queries_waiting
-            if sum(self._busy.values()) >= most or self._busy[principal] >= self.settings.queries_per_principal:
+            full = pool is None and self._queued >= most
+            if full or self._busy[principal] >= self.settings.queries_per_principal:
                 raise self._counted(Unavailable("busy"))
             self._busy[principal] += 1
+            self._queued += pool is None
             self._open.add(told)
         self.telemetry.running(+1)
         told.add_done_callback(self._closed)
@@ -252,20 +295,32 @@ class Service:
             )
         if cancel is not None:
             cancel.ending(lambda: self._tell(told, Unavailable("cancelled")))
-        try:
-            self._pool.submit(self._work, principal, work, told).add_done_callback(
-                lambda run: self._left(principal) if run.cancelled() else None
-            )
-        except RuntimeError:  # the pool was shut down meanwhile
-            self._left(principal)
-            self._tell(told, Unavailable("shutting_down"))
+        task = _Task(principal, work, told, pool)
+        if pool is not None:
+            with self._lock:
+                line = self._lines.setdefault(principal, deque())
+                line.append(task)
+                waits = len(line) > 1
+            if waits:
+                return told
+        self._submit(task)
         return told
 
-    def _work(self, principal: str, work: Callable[[], Any], told: Future[Any]) -> None:
+    def _submit(self, task: "_Task") -> None:
+        try:
+            (task.pool or self._pool).submit(self._work, task).add_done_callback(
+                lambda run: self._left(task) if run.cancelled() else None
+            )
+        except RuntimeError:  # the pool was shut down meanwhile
+            self._left(task)
+            self._tell(task.told, Unavailable("shutting_down"))
+
+    def _work(self, task: "_Task") -> None:
+        told = task.told
         try:
             if told.done():
                 return
-            self._tell(told, work())
+            self._tell(told, task.work())
         except Refused as refusal:
             self._tell(told, refusal)
         except DataChanged:
@@ -276,7 +331,7 @@ class Service:
             full = is_disk_full(error, lambda: self.guard.policy.ledger.parent)
             self._tell(told, Unavailable("disk_full") if full else incident)
         finally:
-            self._left(principal)
+            self._left(task)
 
     def _counted(self, refusal: Unavailable) -> Unavailable:
         self.telemetry.told(refusal, 0.0)
@@ -310,12 +365,24 @@ class Service:
             self._open.discard(told)
             self._idle.notify_all()
 
-    def _left(self, principal: str) -> None:
+    def _left(self, task: "_Task") -> None:
+        following = None
         with self._lock:
-            self._busy[principal] -= 1
-            if not self._busy[principal]:
-                del self._busy[principal]
+            self._busy[task.principal] -= 1
+            if not self._busy[task.principal]:
+                del self._busy[task.principal]
+            if task.pool is None:
+                self._queued -= 1
+            else:
+                line = self._lines[task.principal]
+                line.popleft()
+                if line:
+                    following = line[0]
+                else:
+                    del self._lines[task.principal]
         self.telemetry.running(-1)
+        if following is not None:
+            self._submit(following)
 
 
 _GLANCE = 0.25  # seconds between two looks at whether a client is still there

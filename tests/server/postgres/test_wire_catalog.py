@@ -2,14 +2,17 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+import struct
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wire_files import Running, guard
+from raw_client import Bind, Describe, Execute, Parse, Query, RawClient, Sync, errors, rows
+from wire_files import OTHER, OTHER_PASSWORD, Running, guard
 
 from kgather._server.postgres.catalog import ShadowCatalog, Who
 from kgather._server.postgres.errors import PgError
@@ -381,3 +384,91 @@ def test_each_session_sees_itself(running: Running) -> None:
                 (name, name)
             ]
             assert connection.execute("select pg_backend_pid()").fetchone() == (connection.info.backend_pid,)
+
+
+@pytest.mark.parametrize("call", ["lpad('a', 500000000, 'b')", "rpad('a', 5000)", "repeat(relname, 100000)"])
+def test_no_question_about_the_catalog_makes_a_long_text(client: RawClient, call: str) -> None:
+    (error,) = errors(client.query(f"select {call} from pg_class limit 1"))
+    assert error["C"] == "0A000"
+    assert len(rows(client.query("select lpad(relname, 100, 'b') from pg_class limit 1"))[0][0] or b"") == 100
+
+
+SLOW = (
+    "select count(*) from pg_type a, pg_type b, pg_type c, pg_type d, pg_type e "
+    "where a.oid + b.oid > c.oid + d.oid + e.oid"
+)
+
+
+def test_a_question_about_the_catalog_is_cancelled(running: Running, client: RawClient) -> None:
+    began = time.monotonic()
+    client.send(Query(query_string=SLOW))
+    time.sleep(0.3)
+    with RawClient(running, log_in=False) as other:
+        key = client.keys[1]
+        other.send(struct.pack("!iii", 12 + len(key), 80877102, client.keys[0]) + key)
+        other.to_the_end()
+    assert errors(client.until(b"Z"))[0]["C"] == "57014"
+    client.query("set statement_timeout = '200ms'")
+    assert errors(client.query(SLOW))[0]["C"] == "57014"
+    client.query("set statement_timeout = 0")
+    assert rows(client.query("select count(*) from pg_am")) == [(b"1",)], "what was ended makes room"
+    assert time.monotonic() - began < 3
+
+
+def test_nobody_keeps_others_from_the_catalog(running: Running) -> None:
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(RawClient(running)) for _ in range(4)]
+        for each in slow:
+            each.send(Query(query_string=SLOW))
+        time.sleep(0.2)
+        other = stack.enter_context(RawClient(running, user=OTHER, password=OTHER_PASSWORD))
+        began = time.monotonic()
+        assert rows(other.query("select count(*) from pg_am")) == [(b"1",)]
+        assert time.monotonic() - began < 2
+
+
+def test_questions_about_the_catalog_count_as_queries(servers: Callable[..., Running]) -> None:
+    running = servers(queries_per_principal=1)
+    with RawClient(running) as first, RawClient(running) as second:
+        first.send(Query(query_string=SLOW))
+        time.sleep(0.3)
+        assert errors(second.query("select count(*) from pg_am"))[0]["C"] == "53000"
+
+
+def test_numbers_and_rows_that_clients_look_for(client: RawClient) -> None:
+    (found,) = rows(
+        client.query("select oid >= 16384, (select count(*) from pg_class where oid = d.oid) from pg_database d")
+    )
+    assert found == (b"t", b"0")
+    assert rows(client.query("select count(*) from pg_class where reltype = 0")) == [(b"0",)]
+    text = "select character_set_name from information_schema.character_sets"
+    assert rows(client.query(text)) == [(b"UTF8",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("select relname from pg_class where oid = $1", [26]),
+        ("select c.relname from pg_catalog.pg_class c where c.oid = any($1) and c.relnatts > $2", [1028, 21]),
+        ("select c.relname from pg_class c where c.relname = any ($1) limit $2 offset $3", [1009, 20, 20]),
+        ("select attname from pg_attribute a join pg_class c on c.oid = a.attrelid where attnum = $1", [21]),
+        ("select 1 from information_schema.columns where ordinal_position = $1 and table_name = $2", [23, 25]),
+        ("select relname from pg_class where oid = $1::regclass and relispartition = $2", [2205, 16]),
+        ("select relname from pg_class where length(relname) = $1", [25]),
+    ],
+)
+def test_types_of_parameters_about_the_catalog(client: RawClient, text: str, expected: list[int]) -> None:
+    found = client.ask(Parse(query=text), Describe(kind="S"), Sync())
+    told = next(body for kind, body in found if kind == b"t")
+    assert told == struct.pack(f"!h{len(expected)}I", len(expected), *expected)
+
+
+def test_values_of_parameters_about_the_catalog(client: RawClient) -> None:
+    text = "select relname from pg_class where oid = any($1) and relnatts > $2 limit $3"
+    ((oid,),) = rows(client.query("select oid from pg_class where relname = 'people'"))
+    values = [b"{%b}" % (oid or b""), b"1", b"5"]
+    assert rows(client.ask(Parse(query=text), Bind(param_values=values), Execute(), Sync())) == [(b"people",)]
+    whole = int(oid or 0)
+    binary = [struct.pack("!iiIiiiI", 1, 0, 26, 1, 1, 4, whole), struct.pack("!h", 1), struct.pack("!q", 5)]
+    bound = Bind(param_values=binary, param_formats=[1])
+    assert rows(client.ask(Parse(query=text), bound, Execute(), Sync())) == [(b"people",)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from raw_client import Bind, Describe, Execute, Parse, RawClient, Sync, columns, errors, kinds, rows
-from wire_files import Running, guard, start
+from wire_files import USER, Running, guard, start
 
 from kgather._guard.guard import Guard
 from kgather._server.postgres.copying import Form, messages
@@ -335,6 +335,9 @@ def test_a_place_is_told_in_the_client_s_own_text(client: RawClient) -> None:
         ("select 1 limit all", "select 1 "),
         ("select 1 offset 2 rows fetch next 3 rows only", "select 1 offset 2 LIMIT 3"),
         ('select a = any(\'{"x""",NULL}\')', None),
+        (r"select E'a\b\f\n\r\t\\\q'", "select 'a\b\f\n\r\t\\q'"),
+        (r"select E'\101\x41\u0041\U00000041\x4 \xz'", "select 'AAAA\4 xz'"),
+        (r"select E'\303\251\xc3\xa9\ud83d\ude00'", "select 'éé😀'"),
         ("select E'a\\'b', $$c'd$$", "select 'a''b', 'c''d'"),
         ("select 'x = any($1)'", "select 'x = any($1)'"),
         (r"select U&'d\0061t\+000061''s', u&'a\\b'", r"select 'data''s', 'a\b'"),
@@ -549,3 +552,151 @@ def test_an_alias_and_a_column_of_the_table_come_first(client: RawClient) -> Non
     assert [row[0] for row in found] == [b"Ghent", b"Graz", b"Lyon"]
     found = rows(client.query("select inhabitants, city::text, inhabitants::text from cities order by inhabitants"))
     assert [row[0] for row in found] == [b"262219", b"291072", b"522250"]
+
+
+# What a statement may say without an end of the connection
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select $1",
+        "select count(*) from people where city = $1",
+        "select count(*) from people where city = any($1)",
+        "declare c cursor with hold for select $1",
+        "copy (select $1) to stdout",
+        "select oid from pg_class where relname = $1",
+        "select $0",
+    ],
+)
+def test_a_parameter_without_a_value(client: RawClient, text: str) -> None:
+    found = client.query(text)
+    (error,) = errors(found)
+    assert (error["C"], int(error["P"])) == ("42P02", text.index("$") + 1)
+    assert found[-1] == (b"Z", b"I")
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+def test_a_parameter_in_what_cannot_be_read(client: RawClient) -> None:
+    (error,) = errors(client.ask(*asked("select from where $1 $2", b"1", b"2")))
+    assert error["C"] == "42601"
+    (error,) = errors(client.ask(Parse(query="select from where $1"), Describe(kind="S"), Sync()))
+    assert error["C"] == "42601"
+
+
+FAR = [
+    ("date '10000-01-01'", b"10000-01-01", 2932897 - 10957),
+    ("date 'infinity'", b"infinity", 2**31 - 1),
+    ("date '-infinity'", b"-infinity", -(2**31)),
+    ("make_date(20000, 1, 1)", b"20000-01-01", 45 * 146_097),
+    ("timestamp 'infinity'", b"infinity", 2**63 - 1),
+    ("timestamp '-infinity'", b"-infinity", -(2**63)),
+    ("timestamp '20000-02-29 01:02:03.5'", b"20000-02-29 01:02:03.5", None),
+    ("[date 'infinity', date '2000-01-01', null]", b"{infinity,2000-01-01,NULL}", None),
+]
+
+
+@pytest.mark.parametrize(("text", "written", "number"), FAR)
+def test_moments_beyond_those_of_python(client: RawClient, text: str, written: bytes, number: int | None) -> None:
+    assert rows(client.query(f"select {text} as a")) == [(written,)]
+    assert (b"d", written + b"\n") in client.query(f"copy (select {text} as a) to stdout")
+    ((raw,),) = rows(client.ask(Parse(query=f"select {text} as a"), Bind(result_formats=[1]), Execute(), Sync()))
+    assert raw is not None
+    if number is not None:
+        assert int.from_bytes(raw, "big", signed=True) == number
+
+
+def test_an_error_that_nobody_foresaw(client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError(USER)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kgather._server.postgres.session.row_description", fail)
+        found = client.query("select 1")
+    (error,) = errors(found)
+    assert (error["C"], USER in error["M"], found[-1]) == ("XX000", False, (b"Z", b"I"))
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+@pytest.mark.parametrize("text", [r"E'a\0'", r"E'\xe9'", r"E'\ud83d'", r"E'\u12'", r"E'\U00110000'"])
+def test_an_escape_that_stands_for_no_character(client: RawClient, text: str) -> None:
+    (error,) = errors(client.query(f"select 1; select {text}"))
+    assert (error["C"], error["P"]) == ("42601", "18")
+
+
+def test_copy_with_an_escaped_delimiter(client: RawClient) -> None:
+    assert (b"d", b"x\ty\n") in client.query(
+        r"copy (select 'x' as a, 'y' as b) to stdout (delimiter E'\t', format csv)"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["set session authorization default", "set local session authorization default", "reset session authorization"],
+)
+def test_there_is_nobody_else_to_be(client: RawClient, text: str) -> None:
+    assert kinds(client.query(text)).strip("NS") == "CZ"
+    assert client.parameters["session_authorization"] == USER
+    for show in ("show session_authorization", "show session authorization"):
+        assert rows(client.query(show)) == [(USER.encode(),)]
+    assert code(client, "set session authorization bob") == "22023"
+
+
+def test_what_is_shown_and_cannot_be_set(client: RawClient, running: Running) -> None:
+    shown = {"ssl": b"off", "port": str(running.port).encode(), "block_size": b"8192", "hot_standby": b"off"}
+    for name, value in shown.items():
+        assert rows(client.query(f"show {name}")) == [(value,)]
+        assert code(client, f"set {name} = 1") == "22023"
+    for name in ("enable_memoize", "track_io_timing", "log_duration"):
+        assert kinds(client.query(f"set {name} = off")) == "CZ"
+
+
+def test_behind_a_commit_the_next_transaction_begins(client: RawClient) -> None:
+    client.query("set application_name = 'q1'; commit; set application_name = 'q2'; select nothing from people")
+    assert rows(client.query("show application_name")) == [(b"q1",)]
+    client.query("commit; set local application_name = 'leak'")
+    assert rows(client.query("show application_name")) == [(b"q1",)]
+
+
+def test_a_setting_for_the_transaction_by_a_function(client: RawClient) -> None:
+    client.query("set application_name = 'before'; begin")
+    client.query("select set_config('application_name', 'inside', true)")
+    assert rows(client.query("show application_name")) == [(b"inside",)]
+    client.query("commit")
+    assert rows(client.query("show application_name")) == [(b"before",)]
+    client.query("select set_config('application_name', 'alone', true)")
+    assert rows(client.query("show application_name")) == [(b"before",)]
+    client.ask(*asked("select set_config($1, $2, $3)", b"application_name", b"kept", b"false"))
+    assert rows(client.query("show application_name")) == [(b"kept",)]
+
+
+def test_cursors_outlive_their_statements(client: RawClient) -> None:
+    client.query(f"begin; declare c cursor for {CITIES}")
+    assert kinds(client.query("deallocate all; fetch c")) == "CTDCZ"
+    assert kinds(client.query("commit; declare h cursor with hold for select 1")) == "CCZ"
+    client.query("discard all")
+    assert code(client, "fetch h") == "34000"
+
+
+@pytest.mark.parametrize("text", ["'a' || chr(0)", "['a' || chr(0)]", "{'a': 'b' || chr(0)}"])
+@pytest.mark.parametrize("form", [0, 1])
+def test_a_text_with_a_zero_byte(client: RawClient, text: str, form: int) -> None:
+    found = client.ask(Parse(query=f"select {text} as a"), Bind(result_formats=[form]), Execute(), Sync())
+    assert [error["C"] for error in errors(found)] == ["22021"]
+    assert rows(client.query("select 1")) == [(b"1",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("[interval 1 day]", b'{"1 day"}'),
+        ("[time '01:02']", b"{01:02:00}"),
+        ("{'a': interval 1 day, 'b': 1.5::double}", b'{"a": "1 day", "b": 1.5}'),
+        ("{'a': date 'infinity'}", b'{"a": "infinity"}'),
+        ("map {'x': time '01:02'}", b'{"x": "01:02:00"}'),
+        ("[[1, 2], [3]]", b"[[1, 2], [3]]"),
+        ("[{'a': 1}]", b'{"{\\"a\\": 1}"}'),
+    ],
+)
+def test_values_within_others(client: RawClient, text: str, written: bytes) -> None:
+    assert rows(client.query(f"select {text} as a")) == [(written,)]

@@ -20,7 +20,7 @@ from kgather._server.postgres.result import Column, Result, columns_of
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.statements import Ask, reads_relations
 from kgather._server.postgres.translation import Said, Template, template
-from kgather._server.postgres.types import INTERVAL, INTERVAL_ISO, STRING
+from kgather._server.postgres.types import INTERVAL, INTERVAL_ISO, STRING, PgType, array_of
 from kgather._server.service import Cancel, Internal, Service, Unavailable
 
 _log = logging.getLogger("kgather._server.postgres")
@@ -38,11 +38,12 @@ class Values:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer; notes: what is told beside it; settings: what the question sets."""
+    """An answer; notes: what is told beside it; settings: what the question sets, and whether for the
+    transaction only."""
 
     result: Result
     notes: Sequence[str] = ()
-    settings: Sequence[tuple[str, str]] = ()
+    settings: Sequence[tuple[str, str, bool]] = ()
 
 
 @dataclass
@@ -94,15 +95,14 @@ class Asker:
         question = await self._question(ask, given)
         if question is not None:
             with self._watched(ask):
-                return await self._elsewhere(self.shadow().columns, question, self.who, self.settings, pool=self.pool)
+                return await self._of_catalog(self.shadow().columns, question)
         made = self._template(ask)
         if given is None:
             given = neutral(parameters.kinds(types, made.arrays))
             given = tuple([one] if at in made.arrays else one for at, one in enumerate(given, 1))
         else:
             parameters.kinds(types, made.arrays)
-        said = made.said(given)
-        return await self._described(ask, said)
+        return await self._described(ask, self._said(ask, made, given))
 
     async def _described(self, ask: Ask, said: Said) -> list[Column]:
         nothing = empty.read(said.text)
@@ -128,12 +128,12 @@ class Asker:
         question = await self._question(ask, given)
         if question is not None:
             with self._watched(ask):
-                result = await self._elsewhere(self.shadow().answer, question, self.who, self.settings, pool=self.pool)
+                result = await self._of_catalog(self.shadow().answer, question, cancel)
             return Answered(result, settings=question.settings)
         made = self._template(ask)
         if values.raw:
             parameters.kinds(values.types, made.arrays)
-        said = made.said(given)
+        said = self._said(ask, made, given)
         nothing = await self._elsewhere(empty.read, said.text)
         if nothing is not None:
             sample = empty.is_sample(nothing)
@@ -158,7 +158,7 @@ class Asker:
         question = self._asked(ask, None)
         if question is None:
             made = self._template(ask)
-            return parameters.guessed(made.sketch(), declared, self.service.guard.catalog, made.arrays)
+            return parameters.guessed(made.sketch(), declared, self.service.guard.catalog, made.arrays, made.count)
         count = max(len(declared), len(question.types))
         said = [*declared, *[0] * (count - len(declared))]
         cast = [*question.types, *[0] * (count - len(question.types))]
@@ -169,7 +169,7 @@ class Asker:
         if not may_ask(ask.text):
             return None
         found: Question | None = await self._elsewhere(self._asked, ask, values)
-        for name, value in found.settings if found is not None else ():
+        for name, value, _ in found.settings if found is not None else ():
             Settings(self.settings.first).set(name, value)  # refused before anything is answered
         return found
 
@@ -178,7 +178,16 @@ class Asker:
             return self.shadow().question(ask.text, values)
 
     def _template(self, ask: Ask) -> Template:
-        return template(ask.text, self.who.database)
+        try:
+            return template(ask.text, self.who.database)
+        except PgError as error:
+            raise error.moved(ask.start) from None
+
+    def _said(self, ask: Ask, made: Template, given: Sequence[Any]) -> Said:
+        try:
+            return made.said(given)
+        except PgError as error:
+            raise error.moved(ask.start) from None
 
     def _values(self, values: Values) -> tuple[Any, ...]:
         if not values.raw:
@@ -189,7 +198,7 @@ class Asker:
         """Columns whose values are written as the settings say."""
         if self.settings.get("IntervalStyle") != "iso_8601":
             return list(columns)
-        return [Column(one.name, INTERVAL_ISO) if one.type is INTERVAL else one for one in columns]
+        return [Column(one.name, _iso(one.type)) for one in columns]
 
     def _told(self, error: Refused | Unavailable | Internal, ask: Ask, place: Callable[[int], int]) -> PgError:
         """What a client is told, with the place in its own text."""
@@ -198,6 +207,32 @@ class Asker:
             told.position = place(told.position)
         return told.moved(ask.start)
 
-    async def _elsewhere(self, work: Callable[..., Any], *arguments: Any, pool: Executor | None = None) -> Any:
-        """Do something in a thread, so that other clients need not wait. pool: None for what is quick."""
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+    async def _of_catalog(self, work: Callable[..., Any], question: Question, cancel: Cancel | None = None) -> Any:
+        """Have the catalog that the session sees do something with a question. Raises PgError."""
+
+        def done(ended: Callable[[], bool]) -> Any:
+            try:
+                return work(question, self.who, self.settings, ended)
+            except PgError as error:
+                return error
+
+        try:
+            found = await self.service.beside(
+                self.who.user, done, self.pool, cancel=cancel, timeout_ms=self.settings.timeout_ms
+            )
+        except (Unavailable, Internal) as error:
+            raise errors.told(error) from None
+        if isinstance(found, PgError):
+            raise found
+        return found
+
+    async def _elsewhere(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something quick in a thread, so that other clients need not wait."""
+        return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+def _iso(type_: PgType) -> PgType:
+    """A type whose intervals are written as ISO 8601 has them."""
+    if type_.element is INTERVAL:
+        return array_of(INTERVAL_ISO)
+    return INTERVAL_ISO if type_ is INTERVAL else type_

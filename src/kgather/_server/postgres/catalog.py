@@ -7,7 +7,8 @@ allow-list; what cannot be answered is refused with one text.
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,8 +38,10 @@ OF_KIND: Mapping[Kind, PgType] = {
 
 _MAIN, _PG, _INFO = 2200, 11, 13_000
 _OWNER, _HEAP, _COLLATION = 10, 2, 100
-_FIRST = 16_384
-_DATABASE, _USER = 16_382, 16_383
+_DATABASE, _USER = 16_384, 16_383
+_FIRST = 16_385
+_ROW_TYPES = 1 << 20
+"""What the number of a relation and that of the type of its rows differ by."""
 _DATABASE_ROW = {
     "datdba": _OWNER,
     "encoding": 6,
@@ -116,10 +119,13 @@ class ShadowCatalog:
             config={"python_enable_replacements": False, "threads": 1, "memory_limit": _MEMORY, "temp_directory": ""}
         )
         self._con.execute(DEFINITIONS)
-        self._known = frozenset(
-            (schema, table)
-            for schema, table in self._con.execute("select schema_name, table_name from duckdb_tables()").fetchall()
+        columns = (
+            "select schema_name, table_name, column_name, data_type from duckdb_columns() "
+            "semi join duckdb_tables() using (schema_name, table_name)"
         )
+        self._known: dict[tuple[str, str], dict[str, int]] = {}
+        for schema, table, column, type_ in self._con.execute(columns).fetchall():
+            self._known.setdefault((schema, table), {})[column] = _of_duckdb(type_).oid
         self._fill(catalog)
         self._con.execute("set global enable_external_access = false")
         self._con.execute("set global lock_configuration = true")
@@ -134,14 +140,18 @@ class ShadowCatalog:
         except Exception:  # whatever the parser makes of a text: there is one answer to it
             raise PgError(NOT_SUPPORTED, _TOLD) from None
 
-    def columns(self, question: Question, who: Who, settings: Settings) -> list[Column]:
-        """The columns of the answer. Raises PgError."""
-        with self._asked(question, who, settings) as relation:
+    def columns(
+        self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool] = lambda: False
+    ) -> list[Column]:
+        """The columns of the answer. ended: as for `answer`. Raises PgError."""
+        with self._asked(question, who, settings, ended) as relation:
             return _columns(question, relation)
 
-    def answer(self, question: Question, who: Who, settings: Settings) -> Result:
-        """The answer. Raises PgError."""
-        with self._asked(question, who, settings) as relation:
+    def answer(
+        self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool] = lambda: False
+    ) -> Result:
+        """The answer. ended: whether nobody waits for it any more. Raises PgError."""
+        with self._asked(question, who, settings, ended) as relation:
             columns = _columns(question, relation)
             rows = relation.limit(_ROWS + 1).fetchall()
         if len(rows) > _ROWS:
@@ -149,8 +159,10 @@ class ShadowCatalog:
         return Result.of_rows(columns, rows)
 
     @contextmanager
-    def _asked(self, question: Question, who: Who, settings: Settings) -> Iterator[duckdb.DuckDBPyRelation]:
-        with self._con.cursor() as con, _interrupted(con):
+    def _asked(
+        self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool]
+    ) -> Iterator[duckdb.DuckDBPyRelation]:
+        with self._con.cursor() as con, _interrupted(con, ended):
             _set_variables(con, who)
             try:
                 yield con.sql(question.sql(settings))
@@ -169,6 +181,7 @@ class ShadowCatalog:
         _fill_types(fill)
         _fill_functions(fill)
         fill.row("kg_pg.pg_database", oid=_DATABASE, **_DATABASE_ROW)
+        fill.row("kg_info.character_sets", character_set_name="UTF8", character_repertoire="UCS", form_of_use="UTF8")
         for oid, may in ((_OWNER, False), (_USER, True)):
             fill.row("kg_pg.pg_roles", oid=oid, rolcanlogin=may, **_ROLE_ROW)
         fill.row("kg_pg.pg_user", usesysid=_USER, usecreatedb=False, usesuper=False)
@@ -215,7 +228,7 @@ def _class(oid: int, name: str, namespace: int, columns: int = 0) -> dict[str, A
         "oid": oid,
         "relname": name,
         "relnamespace": namespace,
-        "reltype": 0,
+        "reltype": oid + _ROW_TYPES,
         "reloftype": 0,
         "relowner": _OWNER,
         "relam": _HEAP,
@@ -443,13 +456,14 @@ def _of_duckdb(name: str) -> PgType:
 
 
 @contextmanager
-def _interrupted(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """End what takes too long."""
+def _interrupted(con: duckdb.DuckDBPyConnection, ended: Callable[[], bool]) -> Iterator[None]:
+    """End what takes too long, and what nobody waits for any more."""
     done = threading.Event()
+    until = time.monotonic() + _SECONDS
 
     def watch() -> None:
-        if not done.wait(_SECONDS):
-            while not done.wait(_AGAIN):
+        while not done.wait(_AGAIN):
+            if ended() or time.monotonic() > until:
                 con.interrupt()
 
     watcher = threading.Thread(target=watch, daemon=True, name="kgather-catalog")

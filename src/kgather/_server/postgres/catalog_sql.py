@@ -5,8 +5,9 @@ before the text is parsed. Then relations, casts to regclass and its kin, and fu
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import Dialect, exp
@@ -15,13 +16,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from kgather._guard.labels import label
 from kgather._server.postgres.catalog_lists import CHARS, MACROS, SESSION, SHOWN, TYPES
-from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, written
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
-from kgather._server.postgres.parameters import begins_a_query, bind, casts
+from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, truth, written
+from kgather._server.postgres.errors import NOT_SUPPORTED, PgError, no_parameter
+from kgather._server.postgres.parameters import around, begins_a_query, bind, casts
 from kgather._server.postgres.session_settings import Settings
+from kgather._server.postgres.types import INT8
 
 _POSTGRES = Dialect.get_or_raise("postgres")
 _SCHEMAS = {"pg_catalog": "kg_pg", "information_schema": "kg_info"}
+Known = Mapping[tuple[str, str], Mapping[str, int]]
+"""Relations by schema and name: the types of their columns by name."""
 _LONGEST = 65_536
 _TOKENS = 8_000
 _DEEPEST = 200
@@ -39,11 +43,12 @@ _ABOUT = re.compile(
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the catalog. labels: of its columns, none where there is a star; settings: what it sets."""
+    """A question about the catalog. labels: of its columns, none where there is a star; settings: what it sets, and
+    whether for the transaction only."""
 
     tree: exp.Expr
     labels: tuple[str, ...]
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str, bool], ...] = ()
     types: tuple[int, ...] = ()
     """Of its parameters, as far as it says; 0 where it does not."""
     chars: frozenset[str] = field(default=CHARS, repr=False)
@@ -71,11 +76,11 @@ _MOST_NAMED = 16
 
 def read(
     text: str,
-    known: frozenset[tuple[str, str]],
+    known: Known,
     data: frozenset[str],
     parameters: Sequence[Any] | None = None,
 ) -> Question | None:
-    """Read a question about the catalog; None where a statement is none. known: (schema, table) of the shadow catalog.
+    """Read a question about the catalog; None where a statement is none. known: the relations of the shadow catalog.
     data: names of the policy's tables, which go before those of pg_catalog. parameters: None where not known yet.
 
     Raises PgError where it asks about the catalog in a way that is not answered.
@@ -105,7 +110,10 @@ def read(
         return None
     if not ours and not _asks_of_session(tree):
         return None
-    types = casts(tokens)
+    near = around(tree, lambda node: _beside(node, tree, known))
+    types = tuple(oid or near.get(at, 0) for at, oid in enumerate(casts(tokens), 1))
+    if parameters is not None:
+        _check_given(tokens, len(parameters))
     bind(tree, parameters if parameters is not None else (None,) * len(types))
     for table in tree.find_all(exp.Table):
         _place(table, known)
@@ -113,6 +121,13 @@ def read(
 
 
 # Words
+
+
+def _check_given(tokens: Sequence[Token], count: int) -> None:
+    """Raises PgError for a parameter that has no value."""
+    for token, behind in pairwise(tokens):
+        if token.token_type == TokenType.PARAMETER and behind.text.isdecimal() and int(behind.text[:9]) > count:
+            raise no_parameter(behind.text[:20], token.start + 1)
 
 
 def _plainer(tokens: list[Token]) -> list[Token]:
@@ -181,7 +196,23 @@ def _skipped(rest: list[Token]) -> int | None:
 # Relations
 
 
-def _ours(table: exp.Table, known: frozenset[tuple[str, str]], data: frozenset[str], tree: exp.Expr) -> bool:
+def _beside(node: exp.Expr, tree: exp.Expr, known: Known) -> int | None:
+    """The type of a column of the catalog, or of a number."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return INT8.oid
+    if not isinstance(node, exp.Column):
+        return None
+    found = set()
+    for table in tree.find_all(exp.Table):
+        if node.table and node.table.lower() != table.alias_or_name.lower():
+            continue
+        columns = known.get((_SCHEMAS.get(table.db.lower(), "kg_pg"), table.name.lower()), {})
+        found.add(columns.get(node.name.lower()))
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _ours(table: exp.Table, known: Known, data: frozenset[str], tree: exp.Expr) -> bool:
     """Whether a relation is of the catalog, a function, or made in the statement itself."""
     if isinstance(table.this, exp.Func):
         return True  # which ones there may be is looked at later
@@ -212,7 +243,7 @@ def _asks_of_session(tree: exp.Expr) -> bool:
     return False
 
 
-def _place(table: exp.Table, known: frozenset[tuple[str, str]]) -> None:
+def _place(table: exp.Table, known: Known) -> None:
     if not isinstance(table.this, exp.Identifier):
         return
     schema, name = table.db.lower(), table.name.lower()
@@ -244,17 +275,20 @@ def _labels(tree: exp.Expr) -> tuple[str, ...]:
     return tuple(label(each) for each in tree.expressions)
 
 
-def _configured(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
-    """What calls of set_config set."""
+def _configured(tree: exp.Expr) -> tuple[tuple[str, str, bool], ...]:
+    """What calls of set_config set, and whether for the transaction only."""
     calls = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "set_config"]
     found = []
     for call in calls:
         if any(is_null(each) for each in call.expressions):
             continue
-        name, value = [plain(each) for each in call.expressions[:2]] if len(call.expressions) == 3 else (None, None)
-        if name is None or value is None:
+        if len(call.expressions) != 3:
             raise PgError(NOT_SUPPORTED, TOLD)
-        found.append((name, value))
+        name, value = (plain(each) for each in call.expressions[:2])
+        local = truth(call.expressions[2])
+        if name is None or value is None or local is None:
+            raise PgError(NOT_SUPPORTED, TOLD)
+        found.append((name, value, local))
     return tuple(found)
 
 

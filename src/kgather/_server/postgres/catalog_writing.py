@@ -8,6 +8,8 @@ import re
 
 from sqlglot import exp
 
+from kgather._guard.functions import may_be_long
+from kgather._guard.sql_names import sql_name
 from kgather._server.postgres.catalog_lists import (
     FROM_NAME,
     FUNCTIONS,
@@ -22,6 +24,7 @@ from kgather._server.postgres.catalog_lists import (
 from kgather._server.postgres.catalog_rows import name_groups, order, rows
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
 from kgather._server.postgres.session_settings import Settings
+from kgather._server.postgres.types import TRUTH
 
 TOLD = "This question about the catalog is not answered here."
 """The one text for all that cannot be answered."""
@@ -53,6 +56,8 @@ def written(tree: exp.Expr, settings: Settings) -> str:
 
 def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
     """What a node becomes, None where it stays. Raises PgError for a function that is in no list."""
+    if isinstance(node, exp.Func) and may_be_long(node, sql_name(node).lower()):
+        raise PgError(NOT_SUPPORTED, TOLD)
     if isinstance(node, exp.Cast) and isinstance(node.to, exp.ObjectIdentifier):
         return _regged(node)
     if isinstance(node, exp.CurrentSchemas) and isinstance(node.this, exp.Boolean) and not node.this.this:
@@ -177,6 +182,15 @@ def plain(node: exp.Expr) -> str | None:
     while isinstance(node, exp.Cast | exp.Paren):
         node = node.this
     return node.name if isinstance(node, exp.Literal) else None
+
+
+def truth(node: exp.Expr) -> bool | None:
+    """Whether a constant is true, under whatever casts; None for any other expression."""
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    return TRUTH.get(node.name.lower()) if isinstance(node, exp.Literal) and node.is_string else None
 
 
 def _listed(node: exp.Expr) -> exp.Array | None:

@@ -1,11 +1,15 @@
 """What clients are told when something does not work: a code, a sentence, and nothing of the database engine."""
 
+import logging
+import secrets
 from typing import NoReturn
 
 from pygwire.messages import ErrorResponse, NoticeResponse
 
 from kgather._guard.refused import Refused
 from kgather._server.service import Internal, Unavailable
+
+_log = logging.getLogger("kgather._server.postgres")
 
 SUCCESS = "00000"
 PROTOCOL = "08P01"
@@ -31,6 +35,7 @@ WRONG_ENCODING = "22021"
 NO_SUCH_CURSOR = NO_SUCH_PORTAL
 NOT_SUPPORTED = "0A000"
 UNDEFINED_FUNCTION = "42883"
+UNDEFINED_PARAMETER = "42P02"
 SYNTAX = "42601"
 CANCELLED = "57014"
 SHUTTING_DOWN = "57P01"
@@ -72,9 +77,26 @@ class FatalError(PgError):
     severity = "FATAL"
 
 
+def no_parameter(number: str | int, position: int) -> PgError:
+    """A statement names a parameter that it is not given."""
+    return PgError(UNDEFINED_PARAMETER, f"There is no parameter ${number}.", position)
+
+
 def violate(what: str) -> NoReturn:
     """Raise FatalError for bytes that are none of the protocol's."""
     raise FatalError(PROTOCOL, f"Protocol violation: {what}.")
+
+
+def unforeseen(error: Exception) -> str:
+    """Log an error that nobody foresaw; what a client is told of it."""
+    incident = secrets.token_hex(4)
+    # The kind and the place of it: texts of errors may hold values.
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    at = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
+    _log.error("a connection failed", extra={"incident": incident, "error": type(error).__name__, "at": at})
+    return f"The server failed. Its log knows more, by {incident}."
 
 
 def told(error: Refused | Unavailable | Internal) -> PgError:

@@ -25,6 +25,9 @@ _TOKEN = re.compile(
     |(?P<sign>::|<>|!=|<=|>=|:=|.)""",
     re.DOTALL | re.VERBOSE,
 )
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|[^\\]+", re.DOTALL)
+"""A backslash of E'...' with what is behind it, or a text without."""
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _EDGE = re.compile(r"/\*|\*/")
 
 
@@ -46,6 +49,8 @@ class Token:
     def value(self) -> str:
         """What it stands for: a text or a name without its quotes, a word in lower case."""
         if self.kind == "text":
+            if self.text[0] in "eE":
+                return self._escaped()
             return self.unescaped() if self.text[:2].upper() == "U&" else _unquoted(self.text)
         if self.kind == "name":
             name = self.text[self.text.index('"') + 1 : -1].replace('""', '"')
@@ -67,13 +72,19 @@ class Token:
             else:
                 codes.append(int(part.lstrip(escape).lstrip("+") or "0", 16))
         try:
-            # Two halves are one character.
-            text = b"".join(_half(code) for code in codes).decode("utf-16-le")
+            return _whole("".join(map(chr, codes)))
         except (ValueError, OverflowError):
-            text = "\0"
-        if "\0" in text:
-            raise PgError(SYNTAX, "This Unicode escape is none.", self.start + 1, "Write \\XXXX or \\+XXXXXX.")
-        return text
+            told, hint = "This Unicode escape is none.", "Write \\XXXX or \\+XXXXXX."
+            raise PgError(SYNTAX, told, self.start + 1, hint) from None
+
+    def _escaped(self) -> str:
+        """What E'...' stands for. Raises PgError."""
+        try:
+            parts = (_bytes_of(found[1], found[0]) for found in _ESCAPE.finditer(_unquoted(self.text)))
+            return _whole(b"".join(parts).decode("utf-8", "surrogatepass"))
+        except (ValueError, OverflowError):
+            told = "An escape of this text is none, or stands for no character."
+            raise PgError(SYNTAX, told, self.start + 1, "Write two backslashes for one.") from None
 
 
 @dataclass(frozen=True)
@@ -142,14 +153,30 @@ def _behind_comment(text: str, at: int) -> int:
     return at
 
 
-def _half(code: int) -> bytes:
-    """A character, or a half of one, as UTF-16."""
-    return chr(code).encode("utf-16-le", "surrogatepass")
+def _whole(text: str) -> str:
+    """A text where two halves of a character are one. Raises ValueError for one half, and for a zero."""
+    if "\0" in text:
+        raise ValueError(text)
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+def _bytes_of(escape: str | None, text: str) -> bytes:
+    """What is behind a backslash, or a text without one, as UTF-8; octal and hexadecimal numbers are bytes of it.
+    Raises ValueError."""
+    if escape is None:
+        return text.encode("utf-8")
+    kind, digits = escape[0], escape[1:]
+    if kind in "01234567":
+        return bytes([int(escape, 8) & 0xFF])
+    if kind == "x" and digits:
+        return bytes([int(digits, 16)])
+    if kind in "uU":
+        return chr(int(digits, 16)).encode("utf-8", "surrogatepass")
+    return _LETTERS.get(kind, kind).encode("utf-8")
 
 
 def _unquoted(text: str) -> str:
     if text.startswith("$"):
         tag = text[: text.index("$", 1) + 1]
         return text[len(tag) : -len(tag)]
-    quoted = text[text.index("'") + 1 : -1].replace("''", "'")
-    return re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) if text[0] in "eE" else quoted
+    return text[text.index("'") + 1 : -1].replace("''", "'")

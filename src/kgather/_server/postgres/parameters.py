@@ -4,7 +4,7 @@ PostgreSQL takes the type of an undeclared parameter from what is around it. Her
 column, a constant or an aggregate, under a cast, in LIMIT. Anything else is text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import tzinfo
 from typing import Any
@@ -79,34 +79,38 @@ _ARRAYS = {21: 1005, 23: 1007, 20: 1016, 26: 1028, 25: 1009}
 
 
 def guessed(
-    text: str, declared: Sequence[int], catalog: Catalog, arrays: frozenset[int] = frozenset()
+    text: str, declared: Sequence[int], catalog: Catalog, arrays: frozenset[int] = frozenset(), least: int = 0
 ) -> tuple[int, ...]:
     """The types of a statement's parameters. declared: by the client, 0 or missing where it does not say. arrays: the
-    numbers of those that stand for all values of an array."""
+    numbers of those that stand for all values of an array. least: how many there are, whether the text can be read or
+    not."""
     try:
         tokens = _DUCKDB.tokenize(text)
         # Of other statements the parser would log the text.
         tree = _DUCKDB.parser().parse(tokens, text)[0] if begins_a_query(tokens) else None
     except (SqlglotError, ValueError, IndexError, RecursionError):
         tree = None
-    places: dict[int, exp.Expr] = {}
-    for node in tree.find_all(exp.Parameter, exp.Placeholder) if tree is not None else ():
-        number = _number(node)
-        if number is not None:
-            places.setdefault(number, node)
-    count = max([len(declared), *places])
+    places = around(tree, lambda node: _beside(node, tree, catalog)) if tree is not None else {}
+    count = max([len(declared), least, *places])
     if count > MOST:
         raise PgError(PROTOCOL, f"A statement takes {MOST:,} parameters at most.")
     said = [*declared, *[0] * (count - len(declared))]
-    assert tree is not None or not places
-    found = [
-        oid or (_guess(places[at], tree, catalog) if tree is not None and at in places else types.STRING.oid)
-        for at, oid in enumerate(said, 1)
-    ]
+    found = [oid or places.get(at, types.STRING.oid) for at, oid in enumerate(said, 1)]
     return tuple(
         types.ARRAY_OF.get(oid, types.ARRAY_OF[types.STRING.oid]) if at in arrays and oid not in types.ELEMENTS else oid
         for at, oid in enumerate(found, 1)
     )
+
+
+def around(tree: exp.Expr, beside: Callable[[exp.Expr], int | None]) -> Mapping[int, int]:
+    """The types of a tree's parameters by what is around them. beside: the type of an expression, None where it is not
+    known."""
+    found: dict[int, int] = {}
+    for node in tree.find_all(exp.Parameter, exp.Placeholder):
+        number = _number(node)
+        if number is not None and number not in found:
+            found[number] = _guess(node, beside)
+    return found
 
 
 def begins_a_query(tokens: Sequence[Token]) -> bool:
@@ -217,10 +221,16 @@ def _number(node: exp.Expr) -> int | None:
     return int(name) if name.isdigit() and len(name) < 6 and int(name) > 0 else None
 
 
-def _guess(node: exp.Expr, tree: exp.Expr, catalog: Catalog) -> int:
-    above = node.parent
-    while isinstance(above, exp.Paren | exp.Neg):
+def _guess(node: exp.Expr, beside: Callable[[exp.Expr], int | None]) -> int:
+    above, is_array = node.parent, False
+    while isinstance(above, exp.Paren | exp.Neg | exp.Any | exp.All):
+        is_array = is_array or isinstance(above, exp.Any | exp.All)
         node, above = above, above.parent
+    found = _guess_value(node, above, beside)
+    return types.ARRAY_OF.get(found, types.ARRAY_OF[types.STRING.oid]) if is_array else found
+
+
+def _guess_value(node: exp.Expr, above: exp.Expr | None, beside: Callable[[exp.Expr], int | None]) -> int:
     if isinstance(above, exp.Cast):
         return _CASTS.get(above.to.this, types.STRING.oid)
     if isinstance(above, exp.Limit | exp.Offset):
@@ -228,9 +238,14 @@ def _guess(node: exp.Expr, tree: exp.Expr, catalog: Catalog) -> int:
     if isinstance(above, exp.Like | exp.ILike) or not isinstance(above, _BESIDE):
         return types.STRING.oid
     for other in above.iter_expressions():
-        if other is not node and (kind := _kind(other.unnest(), tree, catalog)) is not None:
-            return _OIDS.get(kind, types.STRING.oid)
+        if other is not node and (found := beside(other.unnest())) is not None:
+            return found
     return types.STRING.oid
+
+
+def _beside(node: exp.Expr, tree: exp.Expr, catalog: Catalog) -> int | None:
+    kind = _kind(node, tree, catalog)
+    return None if kind is None else _OIDS.get(kind, types.STRING.oid)
 
 
 def _kind(node: exp.Expr, tree: exp.Expr, catalog: Catalog, depth: int = 8) -> Kind | None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pygwire.messages import DataRow, FieldDescription, RowDescription
 
 from kgather._guard.json_calls import is_marked
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
-from kgather._server.postgres.types import JSON, TEXT, PgType, of_arrow
+from kgather._server.postgres.errors import NOT_SUPPORTED, WRONG_ENCODING, PgError
+from kgather._server.postgres.types import JSON, TEXT, PgType, ZeroByteError, of_arrow, values_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Result:
         """From what the guard answers; rows are made of it as they are sent. labels: the columns' names."""
 
         def portion(start: int, end: int) -> list[tuple[Any, ...]]:
-            values = [column.to_pylist() for column in table.slice(start, end - start).columns]
+            values = [values_of(column) for column in table.slice(start, end - start).columns]
             return list(zip(*values, strict=True))
 
         return cls(tuple(columns_of(table.schema, labels)), table.num_rows, portion)
@@ -104,6 +104,9 @@ def written(
     for row in rows:
         try:
             yield [None if value is None else write(value) for write, value in zip(writers, row, strict=True)]
+        except ZeroByteError:
+            told, hint = "A text of the result has a zero byte, which PostgreSQL has not.", "Take it out with replace."
+            raise PgError(WRONG_ENCODING, told, hint=hint) from None
         except (ArithmeticError, ValueError, TypeError, AttributeError, struct.error):
             told = "A value of the result does not fit the type that its column has."
             raise PgError(NOT_SUPPORTED, told) from None

@@ -6,6 +6,7 @@ import logging
 import secrets
 import ssl
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -169,14 +170,7 @@ class PostgresServer:
         except asyncio.CancelledError:
             farewell(stream, FatalError(errors.SHUTTING_DOWN, "The server is shutting down."))
         except Exception as error:
-            incident = secrets.token_hex(4)
-            # The kind and the place of it: texts of errors may hold values.
-            frame = error.__traceback__
-            while frame is not None and frame.tb_next is not None:
-                frame = frame.tb_next
-            at = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else ""
-            _log.error("a connection failed", extra={"incident": incident, "error": type(error).__name__, "at": at})
-            farewell(stream, FatalError(errors.INTERNAL, f"The server failed. Its log knows more, by {incident}."))
+            farewell(stream, FatalError(errors.INTERNAL, errors.unforeseen(error)))
         finally:
             self._forget(client)
             stream.close()
@@ -261,7 +255,7 @@ class PostgresServer:
         user = startup.params.get("user", "")
         if not user:
             raise FatalError(errors.NOT_PERMITTED, "Say who you are: the startup message names no user.")
-        settings = _settings_of(startup)
+        settings = _settings_of(startup, self._facts(user))
         certificate = self._certificate if stream.encryption is not None else None
         delay = self._failed.delay(stream.address)
         try:
@@ -281,10 +275,19 @@ class PostgresServer:
         client.key = secrets.token_bytes(_LONG_KEY if startup.protocol_version >= _NEWEST else _SHORT_KEY)
         self._of_principal[user] += 1
         self._sessions[pid] = client
-        for name, value in {**settings.reported(), "session_authorization": user}.items():
+        for name, value in settings.reported().items():
             stream.write(ParameterStatus(name=name, value=value).to_wire())
         stream.write(BackendKeyData(process_id=pid, secret_key=client.key).to_wire())
         return session
+
+    def _facts(self, user: str) -> dict[str, str]:
+        """Settings that say how the server runs, and for whom."""
+        return {
+            "session_authorization": user,
+            "ssl": "off" if self._tls is None else "on",
+            "port": str(self.port),
+            "max_connections": str(self._settings.max_connections),
+        }
 
     def _negotiate(self, stream: Stream, startup: StartupMessage) -> None:
         """Say which version is spoken where a client asks for a newer one, or for options that nobody knows."""
@@ -319,15 +322,16 @@ class PostgresServer:
         return self._shadow
 
 
-def _settings_of(startup: StartupMessage) -> Settings:
-    """The settings that a session begins with. Raises FatalError for those that are not in the list."""
+def _settings_of(startup: StartupMessage, facts: Mapping[str, str]) -> Settings:
+    """The settings that a session begins with. facts: those that no client makes. Raises FatalError for settings that
+    are not in the list."""
     first: dict[str, str] = {}
     try:
         for name, value in options(startup.params):
             first[name.lower()] = accepted(name, value)
     except PgError as error:
         raise FatalError(error.code, error.message) from None
-    return Settings(first)
+    return Settings({**first, **facts})
 
 
 def certificate_of(context: ssl.SSLContext) -> str:

@@ -59,7 +59,7 @@ from kgather._server.postgres.statements import (
     Set,
     Show,
 )
-from kgather._server.postgres.stream import Stream
+from kgather._server.postgres.stream import GoneError, Stream
 from kgather._server.postgres.transactions import Transaction
 from kgather._server.postgres.types import BINARY, STRING, TEXT
 from kgather._server.service import Service
@@ -169,10 +169,12 @@ class Session:
             if kind != b"S":
                 self.transaction.start(several=self.transaction.several)
             await self._answer(message)
-        except FatalError:
+        except (FatalError, GoneError, ConnectionError):
             raise
         except PgError as error:
             self._fail(error)
+        except Exception as error:  # of this statement; the connection goes on
+            self._fail(PgError(errors.INTERNAL, errors.unforeseen(error)))
         if alone or kind == b"S":
             self._finish()
 
@@ -222,8 +224,9 @@ class Session:
         commands = self._read(text)
         if len(commands) > 1:
             await self._check_questions(commands)
-            self.transaction.start(several=True)
         for command in commands:
+            # Behind a COMMIT the next transaction begins.
+            self.transaction.start(several=len(commands) > 1)
             await self._run(Portal(Prepared(text, command)), _NO_LIMIT, describing=True)
 
     async def _check_questions(self, commands: Sequence[Command]) -> None:
@@ -453,8 +456,8 @@ class Session:
         if portal.raw:
             await self._types(portal.prepared)
         answered = await self.asker.answer(ask, portal.values())
-        for name, value in answered.settings:
-            self._tell([self.settings.set(name, value)])
+        for name, value, local in answered.settings:
+            self._tell([self.settings.set(name, value, local=local)])
         if self.settings.takes_notices:
             self._send(*(errors.notice(note) for note in answered.notes))
         return answered.result
@@ -593,6 +596,7 @@ class Session:
             if command.tag.startswith("DISCARD") and self.transaction.is_block:
                 raise PgError(errors.IN_TRANSACTION, "DISCARD ALL is not for transactions.")
             self.prepared.clear()
+        if command.portals:
             self.portals.clear()
         if command.statement is not None and self.prepared.pop(command.statement, None) is None:
             raise PgError(errors.NO_SUCH_STATEMENT, "There is no prepared statement of this name.")

@@ -143,6 +143,7 @@ _HINTS = {
     "client_encoding": "Texts are UTF8.",
     "search_path": "The schema is main.",
     "role": "There is no other role than your own.",
+    "session_authorization": "Write DEFAULT: there is nobody else to be.",
 }
 
 
@@ -170,16 +171,21 @@ _WITHOUT_EFFECT = {
     "deadlock_timeout": "1s",
     "effective_cache_size": "4GB",
     "effective_io_concurrency": "1",
+    "enable_async_append": "on",
     "enable_bitmapscan": "on",
+    "enable_gathermerge": "on",
     "enable_hashagg": "on",
     "enable_hashjoin": "on",
+    "enable_incremental_sort": "on",
     "enable_indexonlyscan": "on",
     "enable_indexscan": "on",
     "enable_material": "on",
+    "enable_memoize": "on",
     "enable_mergejoin": "on",
     "enable_nestloop": "on",
     "enable_parallel_append": "on",
     "enable_parallel_hash": "on",
+    "enable_partition_pruning": "on",
     "enable_partitionwise_aggregate": "off",
     "enable_partitionwise_join": "off",
     "enable_seqscan": "on",
@@ -199,13 +205,17 @@ _WITHOUT_EFFECT = {
     "lc_monetary": "C",
     "lc_numeric": "C",
     "lc_time": "C",
+    "log_duration": "off",
     "log_min_duration_statement": "-1",
+    "log_min_error_statement": "error",
     "log_min_messages": "warning",
     "log_statement": "none",
     "maintenance_work_mem": "64MB",
+    "max_parallel_maintenance_workers": "0",
     "max_parallel_workers": "0",
     "max_parallel_workers_per_gather": "0",
     "max_stack_depth": "2MB",
+    "min_parallel_table_scan_size": "8MB",
     "parallel_leader_participation": "on",
     "parallel_setup_cost": "1000",
     "parallel_tuple_cost": "0.1",
@@ -224,6 +234,7 @@ _WITHOUT_EFFECT = {
     "temp_tablespaces": "",
     "timezone_abbreviations": "Default",
     "track_activities": "on",
+    "track_io_timing": "off",
     "transaction_deferrable": "off",
     "transaction_timeout": "0",
     "transform_null_equals": "off",
@@ -238,6 +249,12 @@ _SETTINGS = {
     setting.name.lower(): setting
     for setting in (
         _Setting("application_name", "", _name, reported=True),
+        _Setting("block_size", "8192"),
+        _Setting("hot_standby", "off"),
+        _Setting("max_connections", "100"),
+        _Setting("password_encryption", "scram-sha-256"),
+        _Setting("port", "5432"),
+        _Setting("ssl", "off"),
         _Setting("backslash_quote", "safe_encoding", _only("safe_encoding", "on", "off")),
         _Setting("bytea_output", "hex", _only("hex")),
         _Setting("client_encoding", "UTF8", _encoding, reported=True),
@@ -267,6 +284,7 @@ _SETTINGS = {
         _Setting("role", "none", _role),
         _Setting("row_security", "on", _any),
         _Setting("search_path", "main", _path),
+        _Setting("session_authorization", "", reported=True),
         _Setting("server_encoding", "UTF8", reported=True),
         _Setting("server_version", VERSION, reported=True),
         _Setting("server_version_num", "150000"),
@@ -278,7 +296,12 @@ _SETTINGS = {
         *(_Setting(name, default, _any) for name, default in _WITHOUT_EFFECT.items()),
     )
 }
-_ALIASES = {"time zone": "timezone", "names": "client_encoding", "transaction isolation level": "transaction_isolation"}
+_ALIASES = {
+    "time zone": "timezone",
+    "session authorization": "session_authorization",
+    "names": "client_encoding",
+    "transaction isolation level": "transaction_isolation",
+}
 NAMES = tuple(setting.name for setting in _SETTINGS.values())
 
 

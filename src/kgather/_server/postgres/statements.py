@@ -113,11 +113,13 @@ class Show:
 
 @dataclass(frozen=True)
 class Forget:
-    """Give up what the connection keeps: settings, prepared statements, or (with a name) one of these."""
+    """Give up what the connection keeps: settings, prepared statements, portals with cursors, or (with a name) one
+    prepared statement."""
 
     tag: str
     settings: bool = False
     statements: bool = False
+    portals: bool = False
     statement: str | None = None
 
 
@@ -290,6 +292,8 @@ def _set(tokens: Sequence[Token]) -> Command:
         return _to("client_encoding", tokens[at + 1 :], local)
     if rest[:1] == ["ROLE"] and rest[1:2] != ["="]:
         return _to("role", tokens[at + 1 :], local)
+    if rest[:1] == ["AUTHORIZATION"] or rest[:2] == ["SESSION", "AUTHORIZATION"]:
+        return _to("session_authorization", tokens[at + rest.index("AUTHORIZATION") + 1 :], local)
     if rest[:1] == ["SCHEMA"]:
         return _to("search_path", tokens[at + 1 :], local)
     name, behind = _setting(tokens[at:])
@@ -351,7 +355,9 @@ def _to(name: str, tokens: Sequence[Token], local: bool = False) -> Set:
 def _discard(tokens: Sequence[Token]) -> Command:
     rest = [token.upper for token in tokens[1:]]
     if rest in (["ALL"], ["PLANS"], ["SEQUENCES"], ["TEMP"], ["TEMPORARY"]):
-        return Forget(f"DISCARD {rest[0]}", settings=rest == ["ALL"], statements=rest == ["ALL"])
+        return Forget(
+            f"DISCARD {rest[0]}", settings=rest == ["ALL"], statements=rest == ["ALL"], portals=rest == ["ALL"]
+        )
     raise PgError(NOT_SUPPORTED, _OTHERWISE, 1)
 
 

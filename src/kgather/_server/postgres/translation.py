@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from string import hexdigits
 from typing import Any, Literal
 
-from kgather._server.postgres.errors import NOT_SUPPORTED, SYNTAX, PgError
+from kgather._server.postgres.errors import NOT_SUPPORTED, SYNTAX, PgError, no_parameter
 from kgather._server.postgres.lexer import Token, tokens
 
 _SCHEMA = "main"
@@ -36,10 +36,12 @@ _WITHOUT: dict[str, str] = {"limit": "999999999", "offset": "0"}
 
 @dataclass(frozen=True)
 class _Use:
-    """A parameter where it stands. way: as a value, as the values of an array, or as a number of rows."""
+    """A parameter. way: as a value, as the values of an array, or as a number of rows; start: where it stands in the
+    client's text."""
 
     number: int
     way: Way
+    start: int
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class Template:
         )
 
     def said(self, values: Sequence[Any]) -> Said:
-        """The statement with values; a list for each array. Raises PgError for a list without values."""
+        """The statement with values; a list for each array. Raises PgError for a list without values, and for a
+        parameter that has no value."""
         made: list[str] = []
         given: list[Any] = []
         known: dict[int, int] = {}
@@ -108,6 +111,8 @@ def template(text: str, database: str = "") -> Template:
 
 
 def _spelt(use: _Use, values: Sequence[Any], given: list[Any], known: dict[int, int]) -> str:
+    if use.number > len(values):
+        raise no_parameter(use.number, use.start + 1)
     value = values[use.number - 1]
     if value is None and use.way in _WITHOUT:
         return _WITHOUT[use.way]
@@ -389,11 +394,11 @@ class _Reader:
         digits = token.text[1:]
         number = int(digits) if len(digits) < 6 else 0
         if not number:
-            raise PgError(NOT_SUPPORTED, "There is no parameter of this number.", token.start + 1)
+            raise no_parameter(digits[:20], token.start + 1)
         self.count = max(self.count, number)
         if way == "array":
             self.arrays.add(number)
-        return _Use(number, way)
+        return _Use(number, way, token.start)
 
     def _text(self, at: int) -> str | None:
         """A sign or word as it is written; None for what is in quotes."""

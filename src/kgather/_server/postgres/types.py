@@ -1,5 +1,7 @@
 """PostgreSQL's types: their numbers, and how values are written and read in text and in binary."""
 
+import json
+import math
 import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,11 @@ TEXT, BINARY = 0, 1
 _EPOCH = date(2000, 1, 1)
 _EPOCH_TIME = datetime(2000, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
+_DAYS_TO_EPOCH = (_EPOCH - date(1970, 1, 1)).days
+_DAYS_OF_CYCLE = 146_097
+_LAST_DAY, _LAST_MICROSECOND = (1 << 31) - 1, (1 << 63) - 1
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ZONE = re.compile(r"\s*(Z|[+-]\d{1,2}(:?\d{2}){0,2})$", re.IGNORECASE)
 _ITEM = r'(?:"(?:[^"\\]|\\.)*"|[^{},"\\\s]+)'
 _MOST_DIGITS = 1000
@@ -89,16 +96,93 @@ def _numeric_binary(value: Any) -> bytes:
     )
 
 
-def _timestamp(value: datetime) -> str:
+def values_of(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values. Moments that Python's types have no room for are numbers: days or microseconds since 1970,
+    infinite where they are."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [_value_of(scalar) for scalar in column]
+
+
+def _value_of(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        pass
+    type_ = scalar.type
+    if pa.types.is_date32(type_):
+        return _number_or_infinite(scalar.value, _LAST_DAY)
+    if pa.types.is_timestamp(type_):
+        number = _number_or_infinite(scalar.value, _LAST_MICROSECOND)
+        return number if isinstance(number, float) else number * 1_000_000 // _UNITS[type_.unit]
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return [_value_of(each) for each in scalar.values]
+    if pa.types.is_struct(type_):
+        return {name: _value_of(each) for name, each in scalar.items()}
+    if pa.types.is_map(type_):
+        return [(_value_of(each["key"]), _value_of(each["value"])) for each in scalar.values]
+    raise ValueError(type_)
+
+
+def _number_or_infinite(number: int, last: int) -> int | float:
+    """DuckDB's infinite moments are its first and last numbers."""
+    return number if abs(number) < last else math.copysign(math.inf, number)
+
+
+def _day(value: date | float) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    return _endless(value) if isinstance(value, float) else " ".join(_calendar(value))
+
+
+def _calendar(days: int) -> tuple[str, ...]:
+    """A day since 1970 that `date` has no room for, and BC where it is before Christ: years repeat after 400."""
+    cycles, rest = divmod(days + date(1970, 1, 1).toordinal() - 1, _DAYS_OF_CYCLE)
+    day = date.fromordinal(rest + 1)
+    year = day.year + 400 * cycles
+    before = () if year > 0 else ("BC",)
+    return (f"{year if year > 0 else 1 - year:04}-{day:%m-%d}", *before)
+
+
+def _endless(value: float) -> str:
+    return "infinity" if value > 0 else "-infinity"
+
+
+def _day_binary(value: date | float) -> bytes:
+    if isinstance(value, float):
+        return struct.pack("!i", _LAST_DAY if value > 0 else -_LAST_DAY - 1)
+    return struct.pack("!i", (value - _EPOCH).days if isinstance(value, date) else value - _DAYS_TO_EPOCH)
+
+
+def _far_timestamp(value: float, zone: str) -> str:
+    """A number of microseconds since 1970, or an infinite one."""
+    if isinstance(value, float):
+        return _endless(value)
+    days, micros = divmod(value, _DAY)
+    clock = _timestamp(_EPOCH_TIME + timedelta(microseconds=micros)).split(" ")[1]
+    day, *before = _calendar(days)
+    return " ".join([day, clock + zone, *before])
+
+
+def _timestamp(value: datetime | float) -> str:
+    if not isinstance(value, datetime):
+        return _far_timestamp(value, "")
     text = value.replace(tzinfo=None).isoformat(" ")
     return text.rstrip("0") if "." in text else text
 
 
-def _timestamptz(value: datetime) -> str:
+def _timestamptz(value: datetime | float) -> str:
+    if not isinstance(value, datetime):
+        return _far_timestamp(value, "+00")
     return _timestamp(value.astimezone(UTC) if value.tzinfo else value) + "+00"
 
 
-def _timestamp_binary(value: datetime) -> bytes:
+def _timestamp_binary(value: datetime | float) -> bytes:
+    if isinstance(value, float):
+        return struct.pack("!q", _LAST_MICROSECOND if value > 0 else -_LAST_MICROSECOND - 1)
+    if isinstance(value, int):
+        return struct.pack("!q", value - _DAYS_TO_EPOCH * _DAY)
     moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
     return struct.pack("!q", (moment - _EPOCH_TIME) // _MICROSECOND)
 
@@ -149,8 +233,15 @@ def _utf8(value: Any) -> bytes:
     return _plain(value).encode("utf-8", "replace")
 
 
+class ZeroByteError(ValueError):
+    """A text that PostgreSQL's protocol cannot send."""
+
+
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
+    text = value if isinstance(value, str) else str(value)
+    if "\0" in text:
+        raise ZeroByteError
+    return text
 
 
 BOOL = PgType(16, "bool", 1, lambda value: "t" if value else "f", lambda value: b"\1" if value else b"\0")
@@ -167,7 +258,7 @@ REGTYPE = PgType(2206, "regtype", 4, str, _packed("!I"))
 FLOAT4 = PgType(700, "float4", 4, _float4, _packed("!f"))
 FLOAT8 = PgType(701, "float8", 8, _float, _packed("!d"))
 VARCHAR = PgType(1043, "varchar", -1, _plain, _utf8)
-DATE = PgType(1082, "date", 4, lambda value: value.isoformat(), lambda value: struct.pack("!i", (value - _EPOCH).days))
+DATE = PgType(1082, "date", 4, _day, _day_binary)
 TIME = PgType(1083, "time", 8, lambda value: value.isoformat(), _time_binary)
 TIMESTAMP = PgType(1114, "timestamp", 8, _timestamp, _timestamp_binary)
 TIMESTAMPTZ = PgType(1184, "timestamptz", 8, _timestamptz, _timestamp_binary)
@@ -177,14 +268,16 @@ INTERVAL_ISO = PgType(1186, "interval", 16, _interval_iso, _interval_binary)
 NUMERIC = PgType(1700, "numeric", -1, _numeric, _numeric_binary)
 
 _ARRAYS = {
-    **{BOOL: 1000, INT8: 1016, INT2: 1005, INT4: 1007, STRING: 1009, OID: 1028, FLOAT8: 1022, CHAR: 1002},
-    **{JSON: 199, VARCHAR: 1015, FLOAT4: 1021, NUMERIC: 1231, DATE: 1182, TIMESTAMP: 1115, TIMESTAMPTZ: 1185},
+    **{BOOL.oid: 1000, INT8.oid: 1016, INT2.oid: 1005, INT4.oid: 1007, STRING.oid: 1009, OID.oid: 1028},
+    **{FLOAT8.oid: 1022, CHAR.oid: 1002, JSON.oid: 199, VARCHAR.oid: 1015, FLOAT4.oid: 1021, NUMERIC.oid: 1231},
+    **{DATE.oid: 1182, TIME.oid: 1183, TIMESTAMP.oid: 1115, TIMESTAMPTZ.oid: 1185, INTERVAL.oid: 1187},
+    BYTEA.oid: 1001,
 }
 
 
 def array_of(element: PgType) -> PgType:
     """The type of arrays; of elements that have none, text."""
-    oid = _ARRAYS.get(element)
+    oid = _ARRAYS.get(element.oid)
     if oid is None:
         return STRING
 
@@ -218,8 +311,32 @@ def of_arrow(type_: pa.DataType) -> PgType:
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else TIMESTAMPTZ
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return array_of(of_arrow(type_.value_type))
-    return STRING
+        element = of_arrow(type_.value_type)
+        return array_of(element) if element.oid in _ARRAYS else _as_json(type_)
+    return _as_json(type_) if pa.types.is_nested(type_) else STRING
+
+
+def _as_json(type_: pa.DataType) -> PgType:
+    """Text with values that PostgreSQL has no type for, as lists of lists, written as JSON."""
+
+    def text(value: Any) -> str:
+        return _plain(json.dumps(_jsonable(value, type_), ensure_ascii=False))
+
+    return PgType(STRING.oid, STRING.name, STRING.size, text, lambda value: _utf8(text(value)))
+
+
+def _jsonable(value: Any, type_: pa.DataType) -> Any:
+    if value is None or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
+        return value
+    if pa.types.is_floating(type_) and math.isfinite(value):
+        return value
+    if pa.types.is_struct(type_):
+        return {field.name: _jsonable(value[field.name], field.type) for field in type_}
+    if pa.types.is_map(type_):
+        return {of_arrow(type_.key_type).text(key): _jsonable(each, type_.item_type) for key, each in value}
+    if pa.types.is_nested(type_) and isinstance(value, list):
+        return [_jsonable(each, type_.value_type) for each in value]
+    return of_arrow(type_).text(value)
 
 
 _OF_ARROW: tuple[tuple[Callable[[pa.DataType], bool], PgType], ...] = (
@@ -270,7 +387,7 @@ def _read_text(oid: int, text: str, zone: tzinfo) -> Any:
     if oid == NUMERIC.oid:
         return Decimal(text.strip()) if len(text) <= _MOST_DIGITS and "_" not in text else _never()
     if oid == BOOL.oid:
-        return _TRUTH[text.strip().lower()]
+        return TRUTH[text.strip().lower()]
     if oid == DATE.oid:
         # An offset behind a date is of no meaning, as in PostgreSQL.
         text = _ZONE.sub("", text.strip()) if len(text.strip()) > len("2000-01-01") else text.strip()
@@ -372,7 +489,7 @@ def _never() -> Any:
 
 _INTEGERS = {INT2.oid: 15, INT4.oid: 31, INT8.oid: 63, OID.oid: 32}
 _FIXED = {INT2.oid: "!h", INT4.oid: "!i", INT8.oid: "!q", OID.oid: "!I", FLOAT4.oid: "!f", FLOAT8.oid: "!d"}
-_TRUTH = {
+TRUTH = {
     **dict.fromkeys(("t", "true", "yes", "y", "on", "1"), True),
     **dict.fromkeys(("f", "false", "no", "n", "off", "0"), False),
 }
