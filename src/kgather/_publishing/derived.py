@@ -1,6 +1,7 @@
 """Releases that are made of another release and tell nothing that it does not: without some groups, or coarser."""
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -103,6 +104,7 @@ def derive(
             if not audit.passed:
                 msg = "a promise is not kept, no release was written: a group is smaller than k."
                 raise PromiseError(msg)
+            _stamp(con)
             write_release(con, folder, audit)
         failed = [check.check for check in verify_release(folder, k) if not check.passed]
         if failed:
@@ -149,8 +151,19 @@ def _fill(con: duckdb.DuckDBPyConnection, source: Source, groups: Mapping[int, i
     ).fetchall()
     for name, text in views:
         if name == "kgather__ratings":
-            con.execute(text)
+            made, body = re.split(r"\s+as\s+", text.strip().rstrip(";"), maxsplit=1, flags=re.IGNORECASE)
+            con.execute(f"{made.split('(')[0]} as {_STAMPED} ({body})")
     con.execute("use memory")
+
+
+def _stamp(con: duckdb.DuckDBPyConnection) -> None:
+    """Put behind each table the columns that marts have, which say of which release it is; no release has them."""
+    listed = con.sql("select table_name from duckdb_tables() where database_name = 'marts'").fetchall()
+    for (name,) in listed:
+        con.execute(f"create or replace table marts.{name} as {_STAMPED} marts.{name}")
+
+
+_STAMPED = "select *, null::varchar as release_id, null::date as released_on from"
 
 
 _CELLS = """

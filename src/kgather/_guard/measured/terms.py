@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from kgather._guard.catalog import Catalog
-from kgather._guard.policy import ANSWERED, Policy
+from kgather._guard.policy import Policy
 
 _IDLE = ("match", "round", "diversity")  # entries of other modes
 _PLACES = ("database", "attach", "files", "ledger", "audit_log")  # where files are is no term
@@ -43,7 +43,6 @@ def read(text: str) -> Catalog:
     entries = yaml.safe_load(kept["policy"])
     # A ledger may have been begun when a policy could still name what does nothing in its mode.
     entries = {name: value for name, value in entries.items() if name not in _IDLE}
-    entries["aggregates"] = [word for word in entries["aggregates"] if word in ANSWERED["measured"]]
     policy = Policy(database=Path(), **entries)
     return Catalog.of(policy, kept["schema"], kept["grains"])
 
