@@ -623,6 +623,19 @@ def test_who_logs_in_slowly_is_sent_away(servers: Callable[..., Running]) -> Non
     assert kinds(RawClient(hasty).query(CITIES)) == "TDDDCZ"
 
 
+def test_silent_connections_do_not_push_out_who_is_logging_in(servers: Callable[..., Running]) -> None:
+    small = servers(max_unauthenticated=3)
+    with RawClient(small, log_in=False) as greeted:
+        greeted.startup()
+        assert greeted.next()[0] == b"R"
+        silent = [RawClient(small, log_in=False) for _ in range(9)]
+        silent[0].to_the_end()
+        greeted.send(b"p" + struct.pack("!i", 4))
+        assert errors(greeted.to_the_end())[-1]["S"] == "FATAL"
+        for client in silent:
+            client.close()
+
+
 def test_who_says_nothing_is_sent_away(servers: Callable[..., Running]) -> None:
     with RawClient(servers(idle_timeout_s=0.3)) as client:
         assert errors(client.to_the_end())[0]["C"] == "57P05"

@@ -52,11 +52,13 @@ _log = logging.getLogger("kgather._server.postgres")
 
 @dataclass(eq=False)
 class _Client:
-    """A connection, from its first byte on. number: in the order of their coming; key: what its queries are cancelled
-    with."""
+    """A connection, from its first byte on. number: in the order of their coming; greeted: whether it has said who it
+    is; let_go: whether it is to make room for others; key: what its queries are cancelled with."""
 
     stream: Stream
     number: int
+    greeted: bool = False
+    let_go: bool = False
     task: "asyncio.Task[None] | None" = None
     session: Session | None = None
     key: bytes = b""
@@ -193,6 +195,7 @@ class PostgresServer:
                 startup = await self._greeted(client.stream)
                 if startup is None:
                     return
+                client.greeted = True
                 session = await self._let_in(client, startup)
         except TimeoutError:
             self._telemetry.turned_away(WIRE, "timeout")
@@ -233,14 +236,16 @@ class PostgresServer:
             errors.violate("TLS from the first byte on needs ALPN")
 
     def _make_room(self) -> None:
-        """Connections that have not logged in are let go where there are too many: the oldest of the address that has
-        most of them, so that nobody keeps the others out."""
-        waiting = [client for client in self._clients if client.session is None]
+        """Connections that have not logged in are let go where there are too many: of the address that has most of them
+        the oldest that has said nothing, or else the oldest, so that nobody keeps the others out."""
+        waiting = [client for client in self._clients if client.session is None and not client.let_go]
         if len(waiting) <= self._settings.max_unauthenticated:
             return
         busiest, _ = Counter(client.network for client in waiting).most_common(1)[0]
-        oldest = min((client for client in waiting if client.network == busiest), key=lambda client: client.number)
+        of_it = [client for client in waiting if client.network == busiest]
+        oldest = min(of_it, key=lambda client: (client.greeted, client.number))
         self._telemetry.turned_away(WIRE, _CONNECTIONS)
+        oldest.let_go = True
         oldest.stream.abort()
 
     async def _let_in(self, client: _Client, startup: StartupMessage) -> Session:

@@ -33,6 +33,7 @@ class Stream(asyncio.Protocol):
         self._ended = False
         self._lost = False
         self._reader: asyncio.Future[None] | None = None
+        self._peeking: asyncio.Event | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self.lost: Callable[[], None] = lambda: None
@@ -59,6 +60,8 @@ class Stream(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._lost = True
         self._writable.set()
+        if self._peeking is not None:
+            self._peeking.set()
         self._end()
 
     def pause_writing(self) -> None:
@@ -94,10 +97,13 @@ class Stream(asyncio.Protocol):
             peeked.setblocking(False)
             first = None
             while first is None:
+                if self._lost:  # the socket stays open as long as it is peeked at
+                    raise GoneError
                 try:
                     first = peeked.recv(1, socket.MSG_PEEK)
                 except BlockingIOError:
-                    await _readable(peeked)
+                    self._peeking = asyncio.Event()
+                    await _readable(peeked, self._peeking)
                 except OSError:
                     raise GoneError from None
         if not first:
@@ -184,10 +190,9 @@ class Stream(asyncio.Protocol):
             self._reader.set_result(None)
 
 
-async def _readable(sock: socket.socket) -> None:
-    """Wait until something can be read."""
+async def _readable(sock: socket.socket, event: asyncio.Event) -> None:
+    """Wait until something can be read, or somebody sets the event."""
     loop = asyncio.get_running_loop()
-    event = asyncio.Event()
     loop.add_reader(sock.fileno(), event.set)
     try:
         await event.wait()
