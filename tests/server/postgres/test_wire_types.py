@@ -244,3 +244,16 @@ def test_describe_touches_no_data() -> None:
     assert before is not None
     guard().describe("select count(*) from people where film_a = 12345 and score < -1", principal="ana")
     assert guard().spending == before
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ('{"p", "f", r}', ["p", "f", "r"]),
+        ("{ New York , Wien}", ["New York", "Wien"]),
+        ("{ }", []),
+        ('{"a, b" ,NULL}', ["a, b", None]),
+    ],
+)
+def test_blanks_between_the_elements_of_an_array_are_none_of_it(text: str, items: list[str | None]) -> None:
+    assert list(types.read_parameter(types.ARRAY_OF[types.STRING.oid], text.encode(), 0, UTC)) == items

@@ -24,7 +24,9 @@ _DAYS_OF_CYCLE = 146_097
 _LAST_DAY, _LAST_MICROSECOND = (1 << 31) - 1, (1 << 63) - 1
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ZONE = re.compile(r"\s*(Z|[+-]\d{1,2}(:?\d{2}){0,2})$", re.IGNORECASE)
-_ITEM = r'(?:"(?:[^"\\]|\\.)*"|[^{},"\\\s]+)'
+_WORD = r'[^{},"\\\s]+'
+_ITEM = rf'(?:"(?:[^"\\]|\\.)*"|{_WORD}(?:\s+{_WORD})*)'
+"""An element of an array as text: in quotes, or words with what is between them."""
 _MOST_DIGITS = 1000
 
 
@@ -453,7 +455,7 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def _array_items(oid: int, text: str, zone: tzinfo) -> Iterator[Any]:
-    if not re.fullmatch(rf"\{{(?:{_ITEM}(?:,{_ITEM})*)?\}}", text, re.DOTALL):
+    if not re.fullmatch(rf"\{{\s*(?:{_ITEM}\s*(?:,\s*{_ITEM}\s*)*)?\}}", text, re.DOTALL):
         raise ValueError(oid)
     for found in re.finditer(_ITEM, text[1:-1], re.DOTALL):
         item = found[0]
