@@ -360,12 +360,15 @@ class _Run:
             metrics = self._metrics(con, sql["kgather__metrics"], sql["kgather__ratings"])
         with duckdb.connect(self.workspace.marts_database) as con:
             con.execute(
-                'create table kgather__audit ("check" varchar, promised bigint, measured bigint, passed boolean)'
+                'create table kgather__audit ("check" varchar, promised bigint, measured bigint, passed boolean, '
+                "release_id varchar, released_on date)"
             )
-            con.executemany("insert into kgather__audit values (?, ?, ?, ?)", checks)
-            con.execute("create table kgather__metrics (metric varchar, value double)")
+            con.executemany("insert into kgather__audit values (?, ?, ?, ?, ?, ?)", checks)
+            con.execute(
+                "create table kgather__metrics (metric varchar, value double, release_id varchar, released_on date)"
+            )
             if metrics:
-                con.executemany("insert into kgather__metrics values (?, ?)", metrics)
+                con.executemany("insert into kgather__metrics values (?, ?, ?, ?)", metrics)
         found = audit_of(self.workspace, self.settings, {"files": [], "merged": {"users": 0, "items": 0}})
         self.report("audit", 2, 2)
         return _of_spark(found)
@@ -380,7 +383,8 @@ class _Run:
             rows = self.people.rows(con, statement) if on_spark else audit.in_duckdb(con, statement)
             found += [(int(part.selects[0].unalias().name), *row) for row in rows]
         own = self.people.rows(con, _SIZES)
-        found += [(2, _SIZES_CHECK, 0, int(wrong), wrong == 0) for (wrong,) in own]
+        of_release = found[0][-2:]
+        found += [(2, _SIZES_CHECK, 0, int(wrong), wrong == 0, *of_release) for (wrong,) in own]
         return [row[1:] for row in sorted(found, key=lambda row: int(row[0]))]
 
     def _metrics(self, con: duckdb.DuckDBPyConnection, sql: str, cells: str) -> list[tuple[Any, ...]]:
