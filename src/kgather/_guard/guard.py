@@ -158,6 +158,13 @@ class Guard:
         """How many atoms there are, by universe; none in mode measured."""
         return self.engine.atoms if isinstance(self.engine, AtomsEngine) else {}
 
+    def look(self) -> None:
+        """Read the ledger, without waiting for what is being measured. Raises InputError where that does not work."""
+        if isinstance(self.engine, MeasuredEngine):
+            self.engine.ledger.look()
+        else:
+            _ = self.atoms
+
     @property
     def spending(self) -> Spending | None:
         """What was spent of the budget; None in modes without one. Raises InputError where there is no ledger."""

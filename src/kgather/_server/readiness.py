@@ -29,7 +29,7 @@ class Readiness:
                 guard = self._guard()
                 self._found = {
                     "database": _works(lambda: _read(guard.policy.database)),
-                    "ledger": _works(lambda: guard.spending if guard.policy.mode == "measured" else guard.atoms),
+                    "ledger": _works(guard.look),
                     "disk": _works(lambda: try_writing(guard.policy.ledger.parent)),
                 }
                 log = guard.policy.audit_log

@@ -1,6 +1,7 @@
 """What analysts write beside single questions: cohorts, the day of today, PIVOT, lists, sums of CASE."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from guard_data import rows_of as rows
-from worlds_of_people import GENEROUS, guarded, seeded, silent
+from worlds_of_people import GENEROUS, engine_of, guarded, seeded, silent
 
 from kgather._guard import audit_log
 from kgather._guard.conditions import constant
@@ -248,3 +249,8 @@ def test_texts_do_not_grow_without_bound(asked: Asked, step: str) -> None:
 def test_a_few_texts_together_are_answered(asked: Asked) -> None:
     text = "upper(plan) || '-' || stars || ': ' || repeat('*', 3) || replace(replace(plan, 'a', ''), 'e', 'i')"
     asked.same(f"SELECT {text} AS t, COUNT(*) AS n FROM people GROUP BY plan, stars")
+
+
+def test_the_ledger_is_looked_at_while_somebody_measures(asked: Asked) -> None:
+    with engine_of(asked.guard).ledger.measuring(), ThreadPoolExecutor() as pool:
+        pool.submit(asked.guard.look).result(10)

@@ -291,15 +291,28 @@ class Ledger:
                 raise
             self._known = writing.known
 
+    def look(self) -> None:
+        """Read the file without waiting for who measures. Raises InputError as `measurements`."""
+        with self._open() as con:
+            try:
+                self._count(con)
+            except sqlite3.Error as error:
+                raise self._unusable(error) from None
+
+    def _count(self, con: sqlite3.Connection) -> int:
+        """How many measurements the file holds, which are those that are known, and more."""
+        count = int(con.execute("select count(*) from measurements").fetchone()[0])
+        if count < len(self._known) or not self._is_continued(con):
+            msg = (
+                f"{self.path} was replaced by another one while the guard was running. Start the guard again, if "
+                f"that was meant. {INSTEAD}"
+            )
+            raise InputError(msg)
+        return count
+
     def _refreshed(self, con: sqlite3.Connection) -> list[Measurement]:
         try:
-            count = con.execute("select count(*) from measurements").fetchone()[0]
-            if count < len(self._known) or not self._is_continued(con):
-                msg = (
-                    f"{self.path} was replaced by another one while the guard was running. Start the guard again, if "
-                    f"that was meant. {INSTEAD}"
-                )
-                raise InputError(msg)
+            count = self._count(con)
             if count > len(self._known):
                 rows = con.execute("select * from measurements order by number limit -1 offset ?", [len(self._known)])
                 self._known = [*self._known, *(_measurement(row) for row in rows)]
