@@ -59,6 +59,9 @@ def test_fetch_is_limit(ask: Ask) -> None:
         "SELECT m FROM generate_series(1, 12) AS t(m)",
         "SELECT * FROM range(DATE '2024-01-01', DATE '2025-01-01', INTERVAL 1 MONTH)",
         "SELECT x FROM unnest(['a', 'b']) AS t(x)",
+        "SELECT * FROM range(10000)",
+        "SELECT * FROM generate_series(1, 10000)",
+        "SELECT * FROM range(3, 1)",
     ],
 )
 def test_lists_stand_in_from(ask: Ask, sql: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the session keeps its event log and its files."""
+    """Where Spark keeps its event log and its files."""
     return tmp_path_factory.mktemp("spark")
 
 

@@ -1,5 +1,6 @@
 """Series of numbers and dates, as of GENERATE_SERIES: how many elements one has is known before it is made."""
 
+import math
 from collections.abc import Mapping
 from datetime import date, datetime, time
 
@@ -23,6 +24,12 @@ _SECONDS: Mapping[str, float] = {
 """How long a step by a unit is at least."""
 
 
+def is_short(node: exp.GenerateSeries) -> bool:
+    """Whether a series is known to have no more elements than one may have."""
+    many = length(node)
+    return many is not None and many <= LONGEST
+
+
 def length(node: exp.GenerateSeries) -> int | None:
     """How many elements a series has at most; None where that is not known from its text."""
     ends = [constant(node.args[part]) if node.args.get(part) is not None else None for part in ("start", "end")]
@@ -32,7 +39,9 @@ def length(node: exp.GenerateSeries) -> int | None:
     step = _step(node.args.get("step"), of_dates=ends[0].kind in ("date", "timestamp"))
     if start is None or end is None or not step:
         return None
-    return max(int((end - start) / step), 0) + 1
+    steps = (end - start) / step
+    many = math.ceil(steps) if node.args.get("is_end_exclusive") else math.floor(steps) + 1
+    return max(many, 0)
 
 
 def _number(end: Literal) -> float | None:

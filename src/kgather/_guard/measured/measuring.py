@@ -166,7 +166,7 @@ class Session:
     _model: Model | None = None
     _reading: Reading | None = None
     _others: "dict[str, Session]" = field(default_factory=dict)
-    """The sessions of other kinds of people that were asked for, by kind; this one, too."""
+    """What is asked of other kinds of people for the same answer, by kind; this one, too."""
 
     def __post_init__(self) -> None:
         self._others[self.kind] = self

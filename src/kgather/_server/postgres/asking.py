@@ -208,7 +208,7 @@ class Asker:
         return told.moved(ask.start)
 
     async def _of_catalog(self, work: Callable[..., Any], question: Question, cancel: Cancel | None = None) -> Any:
-        """Have the catalog that the session sees do something with a question. Raises PgError."""
+        """Have the catalog that the client sees do something with a question. Raises PgError."""
 
         def done(ended: Callable[[], bool]) -> Any:
             try:
