@@ -13,7 +13,7 @@ from duck import insert
 
 from kgather._guard.catalog import Catalog
 from kgather._guard.constants import values_of, with_constants
-from kgather._guard.plan import Block, Inner, Local, Plan, Question
+from kgather._guard.plan import SET, Block, Inner, Local, Plan, Question
 from kgather._guard.refused import Refused
 from kgather._guard.render import aggregate_sql, combined_sql, parts_of, question_sql
 
@@ -194,11 +194,13 @@ class Unguarded:
         return values_of(inner, [value for (value,) in self.answer(inner.plan)])
 
     def _relation(self, block: Block) -> None:
-        parts = [self._groups(block, chosen) for chosen in block.grouping_sets]
+        parts = [self._groups(block, at) for at in range(len(block.grouping_sets))]
         sql = " union all ".join(f"({part})" for part in parts)
         self.connection.execute(f"create or replace temp table {block.name} as {sql}")
 
-    def _groups(self, block: Block, chosen: tuple[int, ...]) -> str:
+    def _groups(self, block: Block, number: int) -> str:
+        chosen = block.grouping_sets[number]
+
         def asked(question: Question, value: str | None) -> str:
             kept = replace(question, keys=tuple(question.keys[at] for at in chosen))
             names = ", ".join([*(f"k{at}" for at in chosen), *(["v"] if value else [])])
@@ -217,4 +219,5 @@ class Unguarded:
                 joins += f" left join ({own}) as a{at}_{place} on {on}"
             of = [f"a{at}_{place}.v" for place in range(len(parts_of(aggregate)))]
             values += f", {combined_sql(aggregate, of)} as {aggregate.name}"
-        return f"select {(keys + values).lstrip(', ')} from ({groups}) as g{joins}"
+        told = f", {number} as {SET}" if block.has_sets else ""
+        return f"select {(keys + values + told).lstrip(', ')} from ({groups}) as g{joins}"

@@ -21,7 +21,7 @@ from kgather._guard.generalized import Classes, Match
 from kgather._guard.history import Present
 from kgather._guard.outcomes import Outcome
 from kgather._guard.partition import Column, Means, Partition
-from kgather._guard.plan import Aggregate, Block, Bound, Expr, Op, Plan, Question
+from kgather._guard.plan import SET, Aggregate, Block, Bound, Expr, Op, Plan, Question
 from kgather._guard.refused import Refused
 
 _ENDS: tuple[Match, Match] = ("any", "all")
@@ -159,10 +159,11 @@ class Answering:
             self.presents[universe] = replace(present, partition=partition, values=self.columns.get(universe, {}))
 
     def _table(self, block: Block) -> pa.Table:
-        parts = [self._grouping_set(block, chosen) for chosen in block.grouping_sets]
+        parts = [self._grouping_set(block, at) for at in range(len(block.grouping_sets))]
         return pa.concat_tables(parts)
 
-    def _grouping_set(self, block: Block, chosen: tuple[int, ...]) -> pa.Table:
+    def _grouping_set(self, block: Block, number: int) -> pa.Table:
+        chosen = block.grouping_sets[number]
         groups = self._groups(_with_keys(block.question, chosen))
         if not groups.keys:
             raise Refused.too_few()
@@ -185,6 +186,8 @@ class Answering:
             if self.terms.digits is not None and not whole_number:
                 found = [None if number is None else round(number, self.terms.digits) for number in found]
             columns[aggregate.name] = pa.array(found, pa.int64() if whole_number else pa.float64())
+        if block.has_sets:
+            columns[SET] = pa.array([number] * len(groups.keys), pa.int64())
         return pa.table(columns)
 
     def _numbers(self, aggregate: Aggregate, chosen: tuple[int, ...]) -> dict[tuple[Any, ...], float | int]:

@@ -340,7 +340,7 @@ class Terms:
         if type(node) in _OF_TEXT:
             return self._of_text(node)
         if isinstance(node, exp.DPipe):
-            return Op("concat", tuple(self.text(part) for part in node.flatten()), "text")
+            return Op("concat", tuple(self.as_text(part) or self.text(part) for part in node.flatten()), "text")
         part = part_of_date(node)
         if part is not None:
             return self._part(part, node)

@@ -15,7 +15,7 @@ from kgather._guard.catalog import Catalog, Column, TableInfo
 from kgather._guard.names import Scope, Source, group_keys
 from kgather._guard.plan import Bound, Exists, Expr, Literal, Op, conjunction, conjuncts
 from kgather._guard.policy import fold
-from kgather._guard.questions import LookupJoin, Ref, Rows, UnitJoin
+from kgather._guard.questions import LookupJoin, Ref, Rows, UnitJoin, stripped
 from kgather._guard.refused import NOT_PERMITTED, Rule, refused
 from kgather._guard.scopes import Around, Compiler, Frame, Located, Subquery, Units, Written
 
@@ -119,6 +119,8 @@ class _Reader:
         """Those that have to join: of USING and LEFT JOIN."""
         self._on: list[tuple[Ref, Written]] = []
         """What rows of LEFT JOIN have to meet beside the key."""
+        self._optional_units: list[Ref] = []
+        """Of subqueries that group by people and are joined by LEFT JOIN."""
 
     def select(self, scope: Scope) -> Frame:
         """Read a SELECT whose rows are those of its FROM."""
@@ -128,6 +130,9 @@ class _Reader:
             if own is not None:
                 self._take_around([_Pair(self.around.equal, own, scope.node)], optional=False)
         self._join()
+        for ref in self._optional_units:
+            if not ref.optional and ref.when is not None:  # another join takes only who is in it
+                self.rows.conditions.append(ref.when)
         for ref, written in self._on:
             for condition in conjuncts(self.compiler.terms(written.frame).condition(written.node)):
                 if self.rows.longs(condition) != {ref}:
@@ -193,23 +198,58 @@ class _Reader:
         return Units(joined.frame, people[0], joined.compiler, people[0])
 
     def _of_parent(self, frame: Frame, node: exp.Expr, query: Scope) -> Expr | None:
-        left = self.compiler.locate(frame, node.this)
-        assert left is not None
-        assert left.ref.table.parent is not None
-        of = left.ref.table.parent
-        inner, ref = Frame(query), Ref(next(self.ids), of.table)
-        ref.child = left.ref
-        inner.members[id(query.sources[0])] = ref
-        named = self.compiler.located_output(inner, query.outputs[0]) if len(query.outputs) == 1 else None
         parts = ("group", "having", "qualify", "limit", "offset")
-        keys = [(fold(here), fold(there)) for here, there in of.keys]
-        names = (fold(left.column.name), fold(named.column.name)) if named is not None else ("", "")
-        if keys != [names] or any(query.node.args.get(part) is not None for part in parts):
+        if len(query.sources) != 1 or any(query.node.args.get(part) is not None for part in parts):
             return None
         where = query.node.args.get("where")
-        terms = self.compiler.terms(inner)
-        conditions = [terms.condition(part) for part in (_parts(where.this) if where is not None else ())]
-        return Op("is true", (conjunction(conditions),))
+        written = [*_parts(where.this)] if where is not None else []
+        for child in self._children(frame, node, query):
+            of = child.table.parent
+            assert of is not None
+            inner, ref = Frame(query), Ref(next(self.ids), of.table)
+            ref.child = child
+            inner.members[id(query.sources[0])] = ref
+            pairs = self._pairs_with(frame, node, inner, written)
+            found = _all_of(of.keys, _between(pairs, child, ref), pairs)
+            if found:
+                left = [part for part in written if all(part is not pair.node for pair in found)]
+                terms = self.compiler.terms(inner)
+                return Op("is true", (conjunction([terms.condition(part) for part in left]),))
+        return None
+
+    def _children(self, frame: Frame, node: exp.Expr, query: Scope) -> list[Ref]:
+        """The mentions of a query whose rows belong to those of the table of a subquery."""
+        left = self.compiler.locate(frame, node.this) if isinstance(node, exp.In) else None
+        mentions = [left.ref] if left is not None else [*frame.members.values()]
+        table = query.sources[0].table
+        return [
+            one
+            for one in mentions
+            if isinstance(one, Ref) and one.table.parent is not None and one.table.parent.table is table
+        ]
+
+    def _pairs_with(self, frame: Frame, node: exp.Expr, inner: Frame, written: Sequence[exp.Expr]) -> list[_Pair]:
+        """The equalities between columns of a query and of a subquery in its conditions."""
+
+        def located(one: exp.Expr) -> Located | None:
+            name = inner.scope.names.get(id(one.unnest()))
+            if name is None or name.source is None or name.scope is inner.scope:
+                return self.compiler.locate(inner, one)
+            return self.compiler.located(frame, name.source, fold(name.column)) if name.scope is frame.scope else None
+
+        pairs = [
+            _Pair(left, right, part)
+            for part in written
+            if isinstance(part, exp.EQ)
+            and (left := located(part.this)) is not None
+            and (right := located(part.expression)) is not None
+        ]
+        of = self.compiler.locate(frame, node.this) if isinstance(node, exp.In) else None
+        if of is not None:
+            outputs = inner.scope.outputs
+            named = self.compiler.located_output(inner, outputs[0]) if len(outputs) == 1 else None
+            pairs += [_Pair(of, named, node)] if named is not None else []
+        return pairs
 
     def _looked_up(self, frame: Frame, node: exp.Expr, query: Scope) -> Expr | None:
         parts = ("limit", "offset", "qualify")
@@ -224,27 +264,12 @@ class _Reader:
             refs.append(self._add(source.table, optional=True))
             inner.members[id(source)] = refs[-1]
 
-        def located(one: exp.Expr) -> Located | None:
-            name = query.names.get(id(one.unnest()))
-            if name is None or name.source is None or name.scope is query:
-                return self.compiler.locate(inner, one)
-            return self.compiler.located(frame, name.source, fold(name.column)) if name.scope is frame.scope else None
-
         ons = [source.join.args.get("on") for source in query.sources if source.join is not None]
         where = query.node.args.get("where")
         written = [part for on in ons if on is not None for part in _parts(on)]
         written += [*_parts(where.this)] if where is not None else []
-        pairs = [
-            _Pair(left, right, part)
-            for part in written
-            if isinstance(part, exp.EQ)
-            and (left := located(part.this)) is not None
-            and (right := located(part.expression)) is not None
-        ]
+        pairs = self._pairs_with(frame, node, inner, written)
         of = self.compiler.locate(frame, node.this) if isinstance(node, exp.In) else None
-        if of is not None:
-            named = self.compiler.located_output(inner, query.outputs[0]) if len(query.outputs) == 1 else None
-            pairs += [_Pair(of, named, node)] if named is not None else []
         taken: set[int] = set()
         for _ in refs:
             left_over = [pair for pair in pairs if id(pair.node) not in taken]
@@ -298,12 +323,12 @@ class _Reader:
                 raise refused(Rule.JOINS, "LEFT JOIN that could repeat rows", source.node, allow=allow)
             return self._add(source.table, left)
         query = source.query
-        if left:
-            raise refused(Rule.JOINS, "LEFT JOIN of a subquery with people", source.node, allow="Join the table itself")
         if not isinstance(query, Scope):
             raise refused(Rule.JOINS, "People are joined with a set operation", source.node)
+        if left and self.catalog.policy.mode != "measured":
+            raise refused(Rule.JOINS, "LEFT JOIN of a subquery with people", source.node, allow="Join the table itself")
         if query.per_unit:
-            return self._units(query)
+            return self._units(query, source.node if left else None)
         more = ("limit", "offset", "distinct", "qualify")
         if query.aggregated or any(query.node.args.get(part) is not None for part in more):
             raise refused(
@@ -311,7 +336,19 @@ class _Reader:
             )
         if not query.sources:
             raise refused(Rule.JOINS, "People are joined with constants", source.node)
-        return self._frame(query)
+        return self._optional_frame(query, source.node) if left else self._frame(query)
+
+    def _optional_frame(self, query: Scope, node: exp.Expr) -> Frame:
+        """A subquery that chooses rows of one long table, joined by LEFT JOIN: its conditions are those of ON."""
+        table = query.sources[0].table
+        if len(query.sources) > 1 or table is None or not table.protected or table.grain != "rows":
+            allow = "Join the table itself, with its conditions in ON"
+            raise refused(Rule.JOINS, "LEFT JOIN of a subquery of more than one table's rows", node, allow=allow)
+        frame, ref = Frame(query), self._add(table, optional=True)
+        frame.members[id(query.sources[0])] = ref
+        where = query.node.args.get("where")
+        self._on += [(ref, Written(frame, part)) for part in (_parts(where.this) if where is not None else ())]
+        return frame
 
     def _add(self, table: TableInfo, optional: bool = False, per_unit: bool = False) -> Ref:
         ref = Ref(next(self.ids), table, optional, per_unit)
@@ -320,7 +357,8 @@ class _Reader:
             raise refused(Rule.LIMITS, f"More than {_REFS} tables are joined", allow="Ask for less at once")
         return ref
 
-    def _units(self, scope: Scope) -> Units:
+    def _units(self, scope: Scope, optional: exp.Expr | None = None) -> Units:
+        """A subquery that groups by people. optional: where it is joined by LEFT JOIN."""
         joined = read_joins(self.catalog, scope, self.ids)
         inner, frame = joined.rows, joined.frame
         for key in group_keys(scope):
@@ -331,8 +369,12 @@ class _Reader:
             reason = "GROUP BY the privacy unit takes one table with many rows a person"
             raise refused(Rule.PER_UNIT, reason, scope.node)
         owner = inner.long[0]
-        ref = self._add(owner.table, per_unit=True)
+        ref = self._add(owner.table, optional=optional is not None, per_unit=True)
         units = Units(frame, ref, joined.compiler, owner)
+        if optional is not None:
+            ref.when = self._who(units, optional)
+            self._optional_units.append(ref)
+            return units
         rows = self.rows
         rows.refs += [other for other in inner.refs if inner.root(other) is not owner]
         rows.lookups += [entry for entry in inner.lookups if inner.root(entry.found) is not owner]
@@ -344,6 +386,19 @@ class _Reader:
         if having is not None:
             rows.conditions += conjuncts(self.compiler.unit_terms(units, "condition").condition(having.this))
         return units
+
+    def _who(self, units: Units, node: exp.Expr) -> Expr:
+        """Who is in a subquery that groups by people."""
+        inner, owner = units.inner.rows, units.owner
+        if owner.optional or any(inner.root(other) is not owner for other in inner.refs):
+            allow = "Join the tables in it by JOIN outside"
+            raise refused(Rule.JOINS, "LEFT JOIN of a subquery of several tables of people", node, allow=allow)
+        there: list[Expr] = [Exists(owner.table.name, inner.own(owner), inner.lookups_of(owner))]
+        there += [Op("is true", (one,)) for one in inner.conditions if owner not in inner.longs(one)]
+        having = units.frame.scope.node.args.get("having")
+        if having is not None:
+            there.append(Op("is true", (self.compiler.unit_terms(units, "condition").condition(having.this),)))
+        return stripped(conjunction(there))
 
     def _using(self, frame: Frame, source: Source) -> None:
         """The equalities of USING: between a source and the first ones before it that have the columns."""
@@ -391,11 +446,11 @@ class _Reader:
             if optional.join.args.get("using"):
                 return []
             raise refused(Rule.JOINS, "LEFT JOIN without a key", optional.join)
-        member = optional.frame.members[id(optional.source)]
+        member = _ref_of(optional.frame.members[id(optional.source)])
         pairs = {id(part): self._pair(Written(optional.frame, part)) for part in _parts(on)}
         found = [pair for pair in pairs.values() if pair is not None and member in (pair.left.ref, pair.right.ref)]
         others = [part for part in _parts(on) if (pair := pairs[id(part)]) is None or pair not in found]
-        if isinstance(member, Ref) and member.long:
+        if member.long:
             self._on += [(member, Written(optional.frame, part)) for part in others]
         elif others:
             allow = "Write ON left.key = right.key along a declared join; put conditions into WHERE"
@@ -539,6 +594,16 @@ class _Reader:
                     f"{ref.table.name} is joined by no declared key",
                     allow="joins in the policy list the keys; unit = unit joins protected tables",
                 )
+
+
+def _ref_of(member: "Ref | Frame | Units") -> Ref:
+    """The mention that a member of a FROM is, which is joined by LEFT JOIN."""
+    if isinstance(member, Units):
+        return member.ref
+    if isinstance(member, Frame):
+        (member,) = member.members.values()
+        return _ref_of(member)
+    return member
 
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "like", "ilike", "starts_with", "ends_with", "contains")

@@ -19,6 +19,9 @@ Kind = Choice["integer", "number", "text", "boolean", "date", "timestamp", "null
 
 NUMERIC: tuple[Kind, ...] = ("integer", "number")
 
+SET = "kg_set"
+"""The column of a block with several grouping sets that says of which a group is, by its position."""
+
 MEASURE = "measure"
 """The operation around an argument that is computed."""
 
@@ -185,12 +188,12 @@ class Exists:
 class PerUnit:
     """A value that a unit has by its rows of a long table.
 
-    function: COUNT (rows; of non-NULL arguments, if there is one), SUM, MIN, MAX, or VALUE (of the one row
-    there can be: the condition pins the key that is unique per unit). Over the unit's rows of `table` where
-    `condition` is true. COUNT is 0 and the others are NULL where there is no such row.
+    function: COUNT (rows; of non-NULL arguments, if there is one), COUNT_DISTINCT (values of the argument), SUM, MIN,
+    MAX, or VALUE (of the one row there can be: the condition pins the key that is unique per unit). Over the unit's
+    rows of `table` where `condition` is true. The counts are 0 and the others are NULL where there is no such row.
     """
 
-    function: Choice["COUNT", "SUM", "MIN", "MAX", "VALUE"]
+    function: Choice["COUNT", "COUNT_DISTINCT", "SUM", "MIN", "MAX", "VALUE"]
     table: str
     argument: Bound | Op | None
     condition: "Expr"
@@ -300,7 +303,8 @@ class Block:
 
     question: the cells that the block as a whole is about; its groups are those of the result. The aggregates ask
     their own questions with as many keys, and are joined to the groups by the keys.
-    grouping_sets: positions of keys; one set of all keys, unless margins were asked for. Without keys: one row.
+    grouping_sets: positions of keys; one set of all keys, unless margins were asked for. Without keys: one row. Of
+    several sets the column `SET` tells each group's.
     """
 
     name: str
@@ -312,7 +316,13 @@ class Block:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, keys first."""
-        return (*(key.name for key in self.keys), *(aggregate.name for aggregate in self.aggregates))
+        told = [SET] if self.has_sets else []
+        return (*(key.name for key in self.keys), *(aggregate.name for aggregate in self.aggregates), *told)
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether there are several grouping sets, and so a column that tells them apart."""
+        return len(self.grouping_sets) > 1
 
 
 @dataclass(frozen=True, slots=True)

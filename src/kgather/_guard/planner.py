@@ -24,6 +24,7 @@ from kgather._guard.names import Name, Resolved, Scope, Union, group_keys, ordin
 from kgather._guard.plan import (
     MEASURE,
     NUMERIC,
+    SET,
     Aggregate,
     Block,
     Bound,
@@ -49,6 +50,7 @@ from kgather._guard.policy import ANSWERED, Limits, fold
 from kgather._guard.questions import Ref, stripped, stripped_bound
 from kgather._guard.ranked import BINNED, COUNTED, QUANTILES, is_ranked, ranked
 from kgather._guard.refused import NOT_PERMITTED, TOO_COMPLEX, Refused, Rule, refused
+from kgather._guard.regression import is_regression, regression
 from kgather._guard.render import identifier, parts_of, question_sql
 from kgather._guard.results import BlockSource, Results
 from kgather._guard.rules import RULES, SYNTAX
@@ -395,6 +397,12 @@ class _BlockBuilder:
         if isinstance(node, exp.Filter):
             call = node.this
             more = list(conjuncts(self.compiler.terms(self.frame).condition(node.expression.this)))
+        return self._called(call, more)
+
+    def _called(self, call: exp.Expr, more: list[Expr]) -> exp.Expr:
+        """An aggregate of those whom more conditions choose."""
+        if isinstance(call, exp.Grouping | exp.GroupingId):
+            return self._told_set(call)
         if isinstance(call, exp.CountIf) and self.catalog.policy.mode == "measured":
             more += conjuncts(self.compiler.terms(self.frame).condition(call.this))
             return self._add("COUNT", (), self.rows.question(self.rows.counted(call), more, self.keys, call))
@@ -403,6 +411,8 @@ class _BlockBuilder:
         if isinstance(call, exp.ApproxDistinct) and self.catalog.policy.mode == "measured":
             self._check_allowed("COUNT_DISTINCT", call)
             return self._count_distinct(call, call.this, more)
+        if is_regression(call):
+            return self._regression(call, more)
         if type(call) not in AGGREGATES:
             allow = instead_of_aggregate(call, self.catalog.policy)
             raise refused(Rule.AGGREGATES, f"{sql_name(call)} over rows of people", call, allow=allow)
@@ -446,6 +456,31 @@ class _BlockBuilder:
         if not isinstance(call, exp.Sum) or not self._is_double(Written(self.frame, call.this)):
             return made
         return _double(made)
+
+    def _told_set(self, call: exp.Expr) -> exp.Expr:
+        """GROUPING: a bit for each key, the last one's the lowest; 1 where a group is not by it."""
+        places = [self.compiler.key(self.frame, one).expr for one in call.expressions]
+        if not places or any(one not in self.keys for one in places):
+            raise refused(Rule.KEYS, f"{sql_name(call)} takes keys of GROUP BY", call)
+        at = [self.keys.index(one) for one in places]
+        bits = [sum((key not in chosen) << place for place, key in enumerate(reversed(at))) for chosen in self.sets]
+        if len(self.sets) == 1:
+            return exp.Literal.number(bits[0])
+        whens = [
+            exp.If(this=exp.EQ(this=self._named(SET), expression=exp.Literal.number(one)), true=exp.Literal.number(bit))
+            for one, bit in enumerate(bits)
+        ]
+        return exp.Case(ifs=whens)
+
+    def _regression(self, call: exp.Expr, more: list[Expr]) -> exp.Expr:
+        """A line through the values of two columns, of whom has both."""
+        nodes = [call.this, call.expression]
+        values = [self._linear(self.frame, one, "SUM") for one in nodes]
+        there: list[Expr] = [Op("not", (Op("is null", (value.column,)),)) for value in values]
+        if any(isinstance(value.column, PerUnit) for value in values):
+            allow = "Over values of people there are SUM, AVG, VAR and quantiles"
+            raise refused(Rule.PER_UNIT, f"{sql_name(call)} over a value per person", call, allow=allow)
+        return regression(call, lambda aggregate: self._called(aggregate, [*more, *there]))
 
     def _is_double(self, written: Written) -> bool:
         """Whether an expression divides, or casts to a type of floating point."""
@@ -501,12 +536,20 @@ class _BlockBuilder:
     def _end(self, call: exp.Expr, node: exp.Expr, fraction: float, more: list[Expr]) -> exp.Expr:
         """The least or the greatest value that enough people reach; as a whole number, of whole numbers."""
         located = self.compiler.locate(self.frame, node)
-        kind = located.column.kind if located is not None else "number"
+        kind = located.column.kind if located is not None else self._kind_of_value(node)
         if kind not in NUMERIC:
             allow = "Group by the column, and count: the keys that are shown have an order"
             raise refused(Rule.ARGUMENTS, f"{sql_name(call)} of what is no number and no date", call, allow=allow)
         made = self._of_rank(call, "QUANTILE_DISC", node, fraction, more)
         return made if kind == "number" else exp.TryCast(this=made, to=exp.DataType.build("bigint"))
+
+    def _kind_of_value(self, node: exp.Expr) -> str:
+        """Whether what a person has by their rows is a whole number; of another expression that it is a number."""
+        try:
+            column = self._linear(self.frame, node, "MAX").column
+        except Refused:
+            return "number"
+        return "integer" if isinstance(column, PerUnit) and column.kind == "integer" else "number"
 
     def _of_dates(
         self, call: exp.Expr, function: str, node: exp.Expr, fraction: float, more: list[Expr]
@@ -591,6 +634,9 @@ class _BlockBuilder:
         """An aggregate of CASE, of a condition, of a constant or of the unit, from counts and sums of those whom each
         branch chooses; None of another one."""
         found = self.compiler.locate(self.frame, call.this)
+        if function == "COUNT" and found is not None and found.column.role == "unit" and found.ref.when is not None:
+            chosen = [*more, found.ref.when]
+            return self._add("COUNT", (), self.rows.question(self.rows.counted(call), chosen, self.keys, call))
         if (
             function == "COUNT"
             and found is not None
@@ -802,6 +848,11 @@ class _BlockBuilder:
         ref, column = found
         if column.role == "unit":
             assert ref.youngest in self.rows.refs, "there is no query around a block"
+            if ref.when is not None:
+                return self._count_units(call, [*more, ref.when])
+            if ref.youngest.optional and ref.youngest.long:
+                there = Op("not", (self.rows.without(ref.youngest),))
+                return self._count_units(call, [*more, there])
             if ref.youngest.optional:
                 raise refused(Rule.ARGUMENTS, "COUNT(DISTINCT) of a table joined by LEFT JOIN", call, allow="Use JOIN")
             return self._count_units(call, more)
@@ -978,8 +1029,8 @@ class _BlockBuilder:
         """SUM and AVG over a value that units have by their rows: the sum over rows, divided by units. Others over the
         values themselves."""
         value, scale = values[0]
-        ends = isinstance(value, PerUnit) and value.function in ("MIN", "MAX")
-        if (function in _OF_UNITS or ends) and len(values) == 1 and self.catalog.policy.mode == "measured":
+        single = isinstance(value, PerUnit) and value.function in ("MIN", "MAX", "COUNT_DISTINCT")
+        if (function in _OF_UNITS or single) and len(values) == 1 and self.catalog.policy.mode == "measured":
             if not self.rows.single(None):
                 raise self.rows.repeats(call)
             argument = _Argument(Op(MEASURE, (value,), "number"), scale)

@@ -48,6 +48,8 @@ class Ref:
     """Of a public table: what it is named where it is looked up, if not as the table."""
     on: list[Expr] = field(default_factory=list)
     """Of a long table joined by LEFT JOIN: what its rows have to meet beside the key."""
+    when: Expr | None = None
+    """Of a subquery that groups by people, joined by LEFT JOIN: who is in it. Of others its columns are NULL."""
 
     def bound(self, column: Column) -> Bound:
         """A column of this mention."""

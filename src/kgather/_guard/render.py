@@ -112,8 +112,8 @@ class _Writer:
             if expr.function == "SUM":
                 return f"(SELECT {_sum(argument)} {self._rows(expr, inside)})"
             # Of several rows where one was declared, the least value: it follows from the person's own rows alone.
-            function = "MIN" if expr.function == "VALUE" else expr.function
-            return f"(SELECT {function}({argument}) {self._rows(expr, inside)})"
+            function = {"VALUE": "MIN(", "COUNT_DISTINCT": "COUNT(DISTINCT "}.get(expr.function, f"{expr.function}(")
+            return f"(SELECT {function}{argument}) {self._rows(expr, inside)})"
         return self._operation(expr)
 
     def _inside(self, expr: Exists | PerUnit) -> "_Writer":
@@ -304,7 +304,7 @@ def explain(plan: Plan, unit: Units) -> str:
             if names:
                 combined.append(f"-- {aggregate.name} = {combined_sql(aggregate, names)}")
         lines = [f"-- {block.name}: {', '.join(block.columns)}"]
-        if len(block.grouping_sets) > 1:
+        if block.has_sets:
             sets = ", ".join(
                 "(" + ", ".join(block.keys[at].name for at in chosen) + ")" for chosen in block.grouping_sets
             )

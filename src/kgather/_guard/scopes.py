@@ -217,6 +217,12 @@ class Compiler:
                 return self._column(frame, node, place)
             if self._measured and (truncation(node) is not None or is_truncated_date(node)):
                 return self._truncated_term(frame, node, place)
+            if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+                of = self.locate(frame, node.this)
+                if of is not None and of.column.role == "unit" and of.ref.when is not None:
+                    return Op("not", (of.ref.when,))
+                if of is not None and of.column.role == "unit" and self._is_there(of.ref):
+                    return Literal(value=False, kind="boolean")  # rows without it are of nobody
             if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
                 return self._exists(frame, node, place)
             query = frame.scope.subqueries.get(id(node)) or frame.scope.subqueries.get(id(node.parent))
@@ -227,6 +233,10 @@ class Compiler:
         conditions = self.terms(frame) if place == "argument" else None
         digits = self.digits if self._measured and place != "argument" else None
         return Terms(leaf, _RULES[place], more=self._measured, conditions=conditions, digits=digits)
+
+    def _is_there(self, ref: Ref) -> bool:
+        """Whether each row has a row of a mention."""
+        return self._measured and ref.youngest in self.rows.refs and not ref.youngest.optional and not ref.optional
 
     def digits(self, expr: Expr) -> int | None:
         """How many digits after the point a value has, None where it is no DECIMAL and no whole number."""
@@ -266,12 +276,12 @@ class Compiler:
         found = self.located(frame, source, key)
         if found is not None and found.column.role != "unit":
             assert output.node is not None
-            return member.inner.terms(inner, place).operand(output.node)
+            return _of_those(member.ref.when, member.inner.terms(inner, place).operand(output.node))
         if found is not None:
             return self.bound(member.ref, _unit(member.ref), place, node)
         if output.node is None:
             raise refused(Rule.PER_UNIT, "A column beside the aggregates of a person", node)
-        return self.unit_terms(member, place).operand(output.node)
+        return _of_those(member.ref.when, self.unit_terms(member, place).operand(output.node))
 
     def _of_person(self, frame: Frame, query: Scope, place: Place) -> Expr | None:
         """A subquery that names the person of the query around: what that person has by their rows."""
@@ -362,8 +372,16 @@ class Compiler:
             ]
             # A person's sum is in fixed point: the mean of equal values is that value.
             return Op("round", (Op("/", tuple(parts), "number"), Literal(_FIXED, "integer")), "number")
-        if not isinstance(call, exp.Count | exp.Sum) or isinstance(call.this, exp.Distinct):
-            allow = "There are COUNT(*), COUNT(column), SUM(column), AVG(column), MIN(column) and MAX(column)"
+        distinct = isinstance(call.this, exp.Distinct)
+        if isinstance(call, exp.Count) and distinct and self._measured and len(call.this.expressions) == 1:
+            value = self._told_apart(units, call.this.expressions[0], node)
+            where, looked_up = conjunction(conditions), rows.lookups_of(owner)
+            return PerUnit("COUNT_DISTINCT", owner.table.name, value, where, "integer", looked_up)
+        if not isinstance(call, exp.Count | exp.Sum) or distinct:
+            allow = (
+                "There are COUNT(*), COUNT(column), COUNT(DISTINCT column), SUM(column), AVG(column), MIN(column) and "
+                "MAX(column)"
+            )
             if not self._measured:
                 allow = "There are COUNT(*), COUNT(column) and SUM(column)"
             raise refused(Rule.PER_UNIT, f"{call.key.upper()} per person", node, allow=allow)
@@ -379,6 +397,20 @@ class Compiler:
         if everything and owner.optional:  # LEFT JOIN has one row of a person who has none
             return Op("greatest", (made, Literal(1, "integer")), "integer")
         return made
+
+    def _told_apart(self, units: Units, given: exp.Expr, node: exp.Expr) -> Bound | Op:
+        """What a person's rows are told apart by, to count how many different values they have: what may be a
+        condition."""
+        inner, owner = units.inner, units.owner
+        terms = inner.terms(units.frame)
+        value = terms.operand(given)
+        if isinstance(value, Op) and value.name == GRAIN:
+            if value.kind != "date" or value.args[0] != Literal("day", "text"):
+                raise terms.by_grain(value, given)
+            value = cut(value)
+        if inner.rows.longs(value) != {owner} or not isinstance(value, Bound | Op) or value.kind == "other":
+            raise refused(Rule.PER_UNIT, "COUNT(DISTINCT) of what is no value of the long table's rows", node)
+        return value
 
     def _names_rows(self, units: Units, node: exp.Expr) -> bool:
         """Whether a column names the rows that are counted, so that each of them has it."""
@@ -565,6 +597,12 @@ class Compiler:
             raise refused(Rule.KEYS, "DATE_TRUNC of what is no date", node)
         return GroupKey(Op("date_trunc", (Literal(unit, "text"), bound), "timestamp"), role)
 
+    def _has_child_of(self, frame: Frame, query: Scope) -> bool:
+        """Whether a query reads a table whose rows belong to those of a subquery's only table."""
+        parents = [one.table.parent for one in frame.members.values() if isinstance(one, Ref)]
+        tables = [source.table for source in query.sources]
+        return len(tables) == 1 and any(of is not None and of.table is tables[0] for of in parents)
+
     def _exists(self, frame: Frame, node: exp.Expr, place: Place) -> Expr:
         """IN or EXISTS over the privacy unit, as a condition on the unit."""
         query = frame.scope.subqueries.get(id(node))
@@ -579,6 +617,10 @@ class Compiler:
         ):
             raise refused(Rule.SUBQUERIES, "A subquery that is more than conditions", node)
         left_ = self.locate(frame, node.this) if isinstance(node, exp.In) else None
+        if self._measured and isinstance(node, exp.Exists) and self._has_child_of(frame, query):
+            found = self.public(frame, node, query)
+            if found is not None:
+                return found
         if self._measured and left_ is not None and left_.column.role == "key":
             of = left_.ref.table.parent
             if of is not None and [source.table for source in query.sources] == [of.table]:
@@ -609,6 +651,15 @@ def _is_key_of(frame: Frame, compiler: Compiler, column: Located) -> bool:
     """Whether a subquery that groups by people groups by a column, too."""
     keys = [compiler.locate(frame, key) for key in group_keys(frame.scope)]
     return any(key is not None and key.ref is column.ref and key.column == column.column for key in keys)
+
+
+def _of_those(when: Expr | None, value: Expr) -> Expr:
+    """A value that others than those whom a condition chooses do not have."""
+    if when is None:
+        return value
+    if isinstance(value, Op) and value.name == GRAIN:
+        return Op(GRAIN, (value.args[0], _of_those(when, value.args[1])), value.kind)
+    return Op("case", (when, value, Literal(None, "null")), value.kind)
 
 
 def _unit(ref: Ref) -> Column:

@@ -32,7 +32,7 @@ from kgather._guard.measured.quantiles import Quantiles, of_values
 from kgather._guard.measured.shares import LEVELS
 from kgather._guard.measured.source import Source, source_of
 from kgather._guard.measured.spending import answerable, told_share
-from kgather._guard.plan import Aggregate, Block, Bound, Expr, Inner, Literal, Op, Plan, Question, Scale, Value
+from kgather._guard.plan import SET, Aggregate, Block, Bound, Expr, Inner, Literal, Op, Plan, Question, Scale, Value
 from kgather._guard.ranked import BINNED, COUNTED, QUANTILES
 from kgather._guard.refused import BUDGET, TOO_COMPLEX, Refused, Rule
 from kgather._guard.told_types import is_whole, type_of, typed
@@ -170,7 +170,7 @@ class Answering:
 
     def _block(self, block: Block) -> Answered:
         try:
-            parts = [self._grouping_set(block, chosen) for chosen in block.grouping_sets]
+            parts = [self._grouping_set(block, at) for at in range(len(block.grouping_sets))]
         except Spent:
             raise Refused(self._spent(), code=BUDGET, rule=Rule.BUDGET) from None
         except TooFew:
@@ -204,7 +204,8 @@ class Answering:
             self._counted[known] = self.counts.of(of, people=people)
         return self._counted[known]
 
-    def _grouping_set(self, block: Block, chosen: tuple[int, ...]) -> Answered:
+    def _grouping_set(self, block: Block, number: int) -> Answered:
+        chosen = block.grouping_sets[number]
         of = self._asked(block.question, chosen)
         for aggregate in self._first(block, of):
             self._numbers(aggregate, chosen)
@@ -238,6 +239,8 @@ class Answering:
             errors[f"{aggregate.name}_kind"] = pa.array([numbers.kind] * len(shown), pa.string())
         if not block.keys and missing == len(block.aggregates) > 0:
             raise Refused.too_few()
+        if block.has_sets:
+            columns[SET] = pa.array([number] * len(shown), pa.int64())
         return Answered(pa.table(columns), pa.table(errors))
 
     def _first(self, block: Block, of: Asked) -> list[Aggregate]:

@@ -103,7 +103,7 @@ def declared(feature: Feature, catalog: Catalog) -> Domain | None:
         known = dict.fromkeys(result.value for result in results if isinstance(result, Literal))
         texts = tuple(_text(value) for value in known if value is not None)
         return Domain(texts, TYPES.get(feature.kind, "VARCHAR"), null=True, other=False, absent=absent)
-    if isinstance(expr, PerUnit) and expr.function == "COUNT":
+    if isinstance(expr, PerUnit) and expr.function in ("COUNT", "COUNT_DISTINCT"):
         table = catalog.table(expr.table)
         most = table.policy.rows_per_person if table is not None else None
         if most is not None and most < SPAN:

@@ -293,6 +293,9 @@ class _Parser:
             raise _Unreadable
 
 
+_OVER_ROWS = {"COUNT": "number", "COUNT_DISTINCT": "number of different values", "MIN": "least", "MAX": "greatest"}
+
+
 def _told(expr: _Expr, rows: str) -> str:
     """An expression as text. rows: the table whose columns are named without it."""
     if isinstance(expr, _Column):
@@ -307,7 +310,7 @@ def _told(expr: _Expr, rows: str) -> str:
             return f"{_told(expr.argument, rows)}{where}"
         if expr.argument is None:
             return f"number of rows of {expr.table}{where}"
-        of = {"COUNT": "number", "MIN": "least", "MAX": "greatest"}.get(expr.function, "sum")
+        of = _OVER_ROWS.get(expr.function, "sum")
         return f"{of} of {_told(expr.argument, rows)}{where}"
     return _told_operation(expr, rows)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kgather._guard.catalog import Catalog
 from kgather._guard.measured.kinds import kind_of
-from kgather._guard.plan import Block, Question
+from kgather._guard.plan import SET, Block, Question
 from kgather._guard.render import aggregate_sql, combined_sql, identifier, parts_of, question_sql
 
 
@@ -33,10 +33,11 @@ class Truth:
     def relation(self, block: Block) -> pa.Table:
         """The relation of a block: its keys, then its aggregates."""
         self._meet(kind_of(block, [self.catalog]))
-        parts = [self._groups(block, chosen) for chosen in block.grouping_sets]
+        parts = [self._groups(block, at) for at in range(len(block.grouping_sets))]
         return self.con.sql(" union all ".join(f"({part})" for part in parts)).to_arrow_table()
 
-    def _groups(self, block: Block, chosen: Sequence[int]) -> str:
+    def _groups(self, block: Block, number: int) -> str:
+        chosen = block.grouping_sets[number]
         keys = [
             f"g.k{at} as {identifier(key.name)}" if at in chosen else f"null as {identifier(key.name)}"
             for at, key in enumerate(block.keys)
@@ -50,7 +51,8 @@ class Truth:
                 joins += f" left join ({asked}) as a{at}_{place} on {on.replace('kg_a', f'a{at}_{place}')}"
             value = combined_sql(aggregate, [f"a{at}_{place}.v" for place in range(len(parts_of(aggregate)))])
             values.append(f"{value} as {identifier(aggregate.name)}")
-        return f"select {', '.join([*keys, *values])} from ({groups}) as g{joins}"
+        told = [f"{number} as {SET}"] if block.has_sets else []
+        return f"select {', '.join([*keys, *values, *told])} from ({groups}) as g{joins}"
 
     def _asked(self, question: Question, chosen: Sequence[int], value: str | None) -> str:
         kept = replace(question, keys=tuple(question.keys[at] for at in chosen))

@@ -36,7 +36,7 @@ def _permitted(scope: Scope, node: exp.Expr, shown: bool) -> bool:
     if isinstance(parent, exp.Count | exp.ApproxDistinct):
         return True
     if isinstance(parent, exp.Is):  # in LEFT JOIN: who has no row
-        return isinstance(parent.expression, exp.Null) and isinstance(parent.parent, exp.Where | exp.And)
+        return isinstance(parent.expression, exp.Null)
     if isinstance(parent, exp.In):
         return parent.this is node and parent.args.get("query") is not None
     if isinstance(parent, exp.Group):
