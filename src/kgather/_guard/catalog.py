@@ -102,6 +102,12 @@ class TableInfo:
         return replace(self.parent.table.unit_column, name=PERSON)
 
     @property
+    def says_person(self) -> Column | None:
+        """Of a table with a parent: its own column that names the person once more."""
+        named = self.policy.privacy_unit
+        return self.columns[fold(named)] if self.parent is not None and named is not None else None
+
+    @property
     def has_paths(self) -> bool:
         """Whether some of its columns are parts of others."""
         return any(column.source and "." in column.name for column in self.columns.values())
@@ -526,17 +532,22 @@ def _add_parents(policy: Policy, tables: dict[str, TableInfo]) -> None:
                 told = f"the two columns are of different types: {own} is {here.type}, and {target} is {there.type}"
                 raise policy.error(where, told)
             keys.append((here.name, there.name))
+        says = info.policy.privacy_unit
+        if says is not None and _compared_as(info.columns[fold(says)].type) != _compared_as(of.unit_column.type):
+            told = f"{says} is {info.columns[fold(says)].type}, and people of {of.name} are {of.unit_column.type}"
+            raise policy.error(("tables", info.name, "privacy_unit"), told)
         tables[name] = replace(info, parent=Parent(of, tuple(keys)))
         return tables[name]
 
-    # What is a key of others is one in its own table, too.
+    # What is a key of others is one in its own table, too, and what names it is joined on.
     for info in list(tables.values()):
-        for target in info.policy.belongs_to.values():
+        for own, target in info.policy.belongs_to.items():
             table, _, column = target.rpartition(".")
-            of = tables[fold(table)]
-            found = of.columns.get(fold(column))
-            if found is not None and found.role == "hidden":
-                tables[fold(table)] = replace(of, columns={**of.columns, fold(column): replace(found, role="key")})
+            for name, side in ((fold(info.name), fold(own)), (fold(table), fold(column))):
+                of = tables[name]
+                found = of.columns.get(side)
+                if found is not None and found.role == "hidden":
+                    tables[name] = replace(of, columns={**of.columns, side: replace(found, role="key")})
     for name in list(tables):
         with_parent(name)
 

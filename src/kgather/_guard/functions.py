@@ -55,7 +55,8 @@ _READ_OPERATORS = "+ - * / // % ^ ** || & | << >> ~ ! ~~ !~~ ~~* !~~* ~~~ @ not 
 _AGGREGATES = """
 any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_min argmax argmin array_agg avg
 bit_and bit_or bit_xor bool_and bool_or corr count count_if count_star countif covar_pop covar_samp entropy favg first
-fsum geomean geometric_mean group_concat grouping grouping_id histogram kurtosis kurtosis_pop last list listagg mad max max_by mean median
+fsum geomean geometric_mean group_concat grouping grouping_id
+histogram kurtosis kurtosis_pop last list listagg mad max max_by mean median
 min min_by mode percentile_cont percentile_disc product quantile quantile_cont quantile_disc regr_avgx regr_avgy
 regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness stddev stddev_pop stddev_samp
 string_agg sum var_pop var_samp variance weighted_avg kahan_sum arg_max_null arg_min_null

@@ -220,7 +220,7 @@ class _Reader:
     def _children(self, frame: Frame, node: exp.Expr, query: Scope) -> list[Ref]:
         """The mentions of a query whose rows belong to those of the table of a subquery."""
         left = self.compiler.locate(frame, node.this) if isinstance(node, exp.In) else None
-        mentions = [left.ref] if left is not None else [*frame.members.values()]
+        mentions: list[Ref | Frame | Units] = [*frame.members.values()] if left is None else [left.ref]
         table = query.sources[0].table
         return [
             one
@@ -600,10 +600,10 @@ def _ref_of(member: "Ref | Frame | Units") -> Ref:
     """The mention that a member of a FROM is, which is joined by LEFT JOIN."""
     if isinstance(member, Units):
         return member.ref
-    if isinstance(member, Frame):
-        (member,) = member.members.values()
-        return _ref_of(member)
-    return member
+    if isinstance(member, Ref):
+        return member
+    (inner,) = member.members.values()
+    return _ref_of(inner)
 
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "like", "ilike", "starts_with", "ends_with", "contains")

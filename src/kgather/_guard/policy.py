@@ -75,8 +75,8 @@ class Table(_Part):
     public: bool = False
     privacy_unit: str | None = None
     belongs_to: dict[str, str] = {}
-    """In place of privacy_unit: column -> column of another table of people, as orders.o_orderkey. A row is of the
-    person of the row there that has its key."""
+    """Column -> column of another table of people, as orders.o_orderkey. A row is of the person of the row there that
+    has its key. With privacy_unit, too, it is of that person only if both name the same, and else of nobody."""
     key: tuple[str, ...] = ()
     """Columns that name one row together. They are joined on and counted, never shown."""
     unit: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -201,11 +201,8 @@ class Table(_Part):
         return self
 
     def _check_parent(self) -> None:
-        if self.privacy_unit is not None:
-            msg = "has both privacy_unit and belongs_to: say one, whose a row is or what it belongs to"
-            raise ValueError(msg)
         if self.grain == "unit":
-            msg = "a table that belongs to another has grain rows: remove grain, or name privacy_unit"
+            msg = "a table that belongs to another has grain rows: remove grain, or belongs_to"
             raise ValueError(msg)
         if any("." not in target.strip(".") for target in self.belongs_to.values()):
             msg = "belongs_to has to be a column and that of the table it belongs to, as {order_id: orders.id}"

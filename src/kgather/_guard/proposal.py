@@ -21,7 +21,7 @@ from kgather._guard.policy import load_policy, parse_policy
 from kgather._guard.proposed_copies import find_repeated
 from kgather._guard.proposed_costs import Costs
 from kgather._guard.proposed_examples import Examples
-from kgather._guard.proposed_people import find_people
+from kgather._guard.proposed_people import find_people, find_rows_that_belong
 from kgather._guard.proposed_roles import guess_roles, look_up
 from kgather._guard.proposed_schema import Database, read_database
 from kgather._guard.proposed_text import policy_lines
@@ -102,6 +102,7 @@ def look_at(
     views: whether its views are such, and not files that are read by a view."""
     found = read_database(con, views=views)
     find_people(con, found, unit)
+    find_rows_that_belong(con, found)
     protected = [table for table in found.tables if table.unit is not None or table.parent is not None]
     for table in protected:
         _find_source(con, table, found)
@@ -118,10 +119,10 @@ def _find_source(con: duckdb.DuckDBPyConnection, table: Table, database: Databas
     """Where a table's rows are read with the people whom they are of, and how many there are."""
     if table.source:
         return
-    if table.parent is None:
-        assert table.unit is not None
+    if table.unit is not None:
         table.source, table.unit_name = table.name, table.unit.name
         return
+    assert table.parent is not None
     parent = database.table(table.parent.to)
     _find_source(con, parent, database)
     table.source, table.unit_name = f"kg_with_people {table.name}", "kg_person"

@@ -16,6 +16,8 @@ from kgather._guard.proposed_people import ROW
 from kgather._guard.proposed_text import scalar
 from kgather._guard.render import identifier
 
+_NOT_COPIES = ("unit", "hidden", "key", "parent")
+"""Roles of columns that are never shown."""
 _AT_ONCE = 200  # comparisons in one query
 _ALMOST = 0.95
 _SOME = 500  # people, the same ones in each table, whose values are looked at first
@@ -107,7 +109,7 @@ def _find_copies(con: duckdb.DuckDBPyConnection, tables: Sequence[Table], k: int
             _Pair(a, b)
             for a in one.columns
             for b in other.columns
-            if a.role not in ("unit", "hidden") and b.role not in ("unit", "hidden")
+            if a.role not in _NOT_COPIES and b.role not in _NOT_COPIES
             if (a.kind == b.kind or {a.kind, b.kind} <= set(NUMBERS)) and min(a.distinct, b.distinct) > 1
             if _may_repeat(looked[one.name], a, looked[other.name], b)
         ]
@@ -129,7 +131,7 @@ def _hide_copies(con: duckdb.DuckDBPyConnection, table: Table, k: int, needed: s
     assert table.unit is not None
     if table.unit.distinct < k:
         return
-    shown = [column for column in table.columns if column.role not in ("unit", "hidden") and column.distinct > 1]
+    shown = [column for column in table.columns if column.role not in _NOT_COPIES and column.distinct > 1]
     shown.sort(key=lambda column: f"{table.name}.{column.name}" not in needed)
     pairs = [_Pair(a, b) for a, b in combinations(shown, 2) if a.kind == b.kind or {a.kind, b.kind} <= set(NUMBERS)]
     pairs = _alike(con, table, pairs)

@@ -11,7 +11,7 @@ import duckdb
 
 from kgather._errors import InputError
 from kgather._guard.catalog import kind_of
-from kgather._guard.guessed import SAME_PEOPLE, Column, Table, rank_of_people, singular, words
+from kgather._guard.guessed import SAME_PEOPLE, Column, Reference, Table, rank_of_people, singular, words
 from kgather._guard.policy import fold
 from kgather._guard.proposed_schema import Database, read_by
 from kgather._guard.render import identifier
@@ -29,6 +29,7 @@ _NOBODY = (
     "given one: CREATE TABLE t2 AS SELECT row_number() OVER () AS person_id, * FROM t."
 )
 _SEVERAL_TRAITS = 2
+_BELONG = 0.99  # of the rows that name a person: so many belong to rows of that person, too
 _NEARLY = 2  # the rank of words that stand for people, or for what is nearly one
 CONTACT = words("email mail phone mobile fax telephone address street postal postcode zip zipcode surname lastname")
 """Words of columns that say how somebody is reached."""
@@ -252,6 +253,36 @@ def _hang(database: Database) -> None:
                     table.parent = one
                     reached.append(table)
                     break
+
+
+def find_rows_that_belong(con: duckdb.DuckDBPyConnection, database: Database) -> None:
+    """Find the tables that name people, and rows of theirs besides: payments that are of a customer, and for a rental.
+    Nearly each row has to belong to one of its own person."""
+    for table in database.tables:
+        if table.unit is None or table.view or table.grain != "rows" or table.unit.name == ROW:
+            continue
+        for one in database.of(table):
+            to = database.table(one.to)
+            if to is table or to.unit is None or to.view or to.grain != "rows" or to.unit.name == ROW:
+                continue
+            if {*one.columns.values()} != {*to.key} or table.unit.name in one.columns or to.parent is not None:
+                continue
+            if _of_same_person(con, table, one, to):
+                table.parent = one
+                break
+
+
+def _of_same_person(con: duckdb.DuckDBPyConnection, table: Table, one: Reference, to: Table) -> bool:
+    assert table.unit is not None
+    assert to.unit is not None
+    on = " and ".join(f"c.{identifier(own)} = p.{identifier(key)}" for own, key in one.columns.items())
+    same = f"c.{identifier(table.unit.name)} = p.{identifier(to.unit.name)}"
+    counted = (
+        f"select count(*), count(*) filter ({same}), count(*) filter (not {same}) from {identifier(table.name)} c"
+        f" left join {identifier(to.name)} p on {on}"
+    )
+    rows, own, others = con.execute(counted).fetchall()[0]
+    return bool(rows and own >= _BELONG * rows and not others)
 
 
 def _leave_out_others(database: Database, kinds: Sequence[Kind]) -> None:

@@ -106,18 +106,19 @@ def _what_to_do(table: Table) -> Iterator[str]:
 
 def _table_lines(table: Table, k: int, database: Database, costs: Costs | None) -> Iterator[str]:
     yield f"  {scalar(table.name)}:"
+    if table.unit is not None:
+        yield f"    privacy_unit: {scalar(table.unit.name)}        # DECIDE: is this who is to be protected?"
+        if table.unit.name == ROW:
+            yield "    # No column names people: each row is taken for one of them, and nobody for several."
     if table.parent is not None:
         to = ", ".join(
             f"{scalar(own)}: {scalar(f'{table.parent.to}.{name}')}" for own, name in table.parent.columns.items()
         )
         why = "a constraint says so" if table.parent.declared else "guessed from names and values"
         yield f"    # DECIDE: is each row about the person of that row of {one_line(table.parent.to)}? ({why})"
+        if table.unit is not None:
+            yield "    # Rows that belong to no such row, or to one of another person, are not counted."
         yield f"    belongs_to: {{{to}}}"
-    else:
-        assert table.unit is not None
-        yield f"    privacy_unit: {scalar(table.unit.name)}        # DECIDE: is this who is to be protected?"
-        if table.unit.name == ROW:
-            yield "    # No column names people: each row is taken for one of them, and nobody for several."
     keys = _keys(table, database)
     if keys:
         key = scalar(keys[0]) if len(keys) == 1 else "[" + ", ".join(scalar(name) for name in keys) + "]"
@@ -213,11 +214,14 @@ def _joins(database: Database, protected: Sequence[Table]) -> Iterator[str]:
     reached: list[str] = []
     for table in protected:
         for column in table.of_role("artifact"):
-            yield from _lookup(table, column, public, reached)
+            yield from _lookup(table, column, database, public, reached)
         yield from _lookups_by_several(table, database, public, reached)
     for name in reached:  # it grows: what is looked up looks up more
-        for column in public[name].columns:
-            yield from _lookup(public[name], column, public, reached)
+        table = public[name]
+        for column in table.columns:
+            yield from _lookup(table, column, database, public, reached)
+            if table.key == (column.name,):
+                yield from _to_others(table, column, table, column, database, public, reached)
 
 
 def _lookups_by_several(
@@ -237,7 +241,9 @@ def _lookups_by_several(
             yield f"# - {_join(' and '.join(pairs))}"
 
 
-def _lookup(table: Table, column: Column, public: Mapping[str, Table], reached: list[str]) -> Iterator[str]:
+def _lookup(
+    table: Table, column: Column, database: Database, public: Mapping[str, Table], reached: list[str]
+) -> Iterator[str]:
     one = column.looks_up
     to = public.get(one.to) if one is not None else None
     if one is None or to is None or to is table:
@@ -247,6 +253,29 @@ def _lookup(table: Table, column: Column, public: Mapping[str, Table], reached: 
         if to.name not in reached:
             reached.append(to.name)
         yield f"# - {_join(f'{table.name}.{column.name} = {to.name}.{key.name}')}"
+        if column.distinct < table.rows:
+            yield from _to_others(table, column, to, key, database, public, reached)
+
+
+def _to_others(
+    table: Table,
+    column: Column,
+    to: Table,
+    key: Column,
+    database: Database,
+    public: Mapping[str, Table],
+    reached: list[str],
+) -> Iterator[str]:
+    """What a column looks up in tables with one row for each of those that it names: films, and their categories."""
+    for other in public.values():
+        for one in database.of(other):
+            own = other.column(one.own[0])
+            of_it = one.to == to.name and len(one.columns) == 1 and one.columns[own.name] == key.name
+            if other is table or other is to or not of_it or own.distinct < other.rows or not _joinable(other, own):
+                continue
+            if other.name not in reached:
+                reached.append(other.name)
+            yield f"# - {_join(f'{table.name}.{column.name} = {other.name}.{own.name}')}"
 
 
 def _joinable(table: Table, column: Column) -> bool:

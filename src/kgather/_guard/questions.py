@@ -54,7 +54,8 @@ class Ref:
     def bound(self, column: Column) -> Bound:
         """A column of this mention."""
         if self.child is None:
-            return Bound(self.name or self.table.name, column.name, column.kind, self.id)
+            name = PERSON if column.role == "unit" and self.table.parent is not None else column.name
+            return Bound(self.name or self.table.name, name, column.kind, self.id)
         youngest = self.youngest
         name = PERSON if column.role == "unit" else beside(self.table, column.name)
         return Bound(youngest.table.name, name, column.kind, youngest.id)

@@ -337,6 +337,12 @@ NEW = [
     "SELECT SUM(sqrt(amount)), SUM(power(amount, 2)), SUM(ln(amount)) FROM lines",
     "SELECT fee + 0.01 AS f, COUNT(*) FROM orders GROUP BY 1",
     "SELECT HISTOGRAM(fee, [0.01, 0.02]) FROM orders",
+    "SELECT AVG(n) FROM (SELECT user_id, COUNT(DISTINCT shop) AS n FROM orders GROUP BY user_id)",
+    "SELECT COUNT(*) FROM (SELECT user_id, COUNT(DISTINCT item) AS n FROM lines JOIN orders USING (order_id) GROUP BY "
+    "user_id) WHERE n >= 1",
+    "SELECT COUNT(*) FROM lines l WHERE EXISTS (SELECT 1 FROM orders o WHERE o.order_id = l.order_id AND shop = 'a')",
+    "WITH a AS (SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id), b AS (SELECT user_id, SUM(fee) AS f FROM "
+    "orders WHERE shop = 'a' GROUP BY user_id) SELECT COUNT(b.user_id), AVG(b.f) FROM a LEFT JOIN b USING (user_id)",
 ]
 
 

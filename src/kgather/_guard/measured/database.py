@@ -196,12 +196,14 @@ def _view(info: TableInfo, repeated: frozenset[str], catalog: Catalog) -> str:
     if not info.protected:
         return f"select {', '.join(columns)} from {info.relation}"
     if info.parent is not None:
-        return _of_parent(info, info.parent, columns, distinct=_key_of(info) in repeated)
+        several_kinds = len(catalog.kinds) > 1
+        distinct = _key_of(info) in repeated
+        return _of_parent(info, info.parent, columns, distinct=distinct, several_kinds=several_kinds)
     unit = info.unit_column
     there = " and ".join(f"{identifier(name)} is not null" for name in (unit.name, *_keys(info)))
     view = f"from (select {', '.join([as_total(unit), *columns])} from {info.relation}) where {there}"
-    if len(catalog.kinds) > 1:  # people of two kinds are others, even if they have one number
-        person = f"{literal(f'{info.people} ')} || cast({identifier(unit.name)} as varchar)"
+    if len(catalog.kinds) > 1:
+        person = _person(identifier(unit.name), info.people, several_kinds=True)
         view = f"select * replace ({person} as {identifier(unit.name)}) from ({view})"
     if info.name not in repeated:
         return view
@@ -216,7 +218,12 @@ def _keys(info: TableInfo) -> list[str]:
     return [column.name for column in info.columns.values() if column.role == "key"]
 
 
-def _of_parent(info: TableInfo, parent: Parent, columns: Sequence[str], *, distinct: bool) -> str:
+def _person(unit: str, people: str, several_kinds: bool) -> str:
+    """SQL of who a unit names: people of two kinds are others, even if they have one number."""
+    return f"{literal(f'{people} ')} || cast({unit} as varchar)" if several_kinds else unit
+
+
+def _of_parent(info: TableInfo, parent: Parent, columns: list[str], *, distinct: bool, several_kinds: bool) -> str:
     """SQL of rows with what they belong to. distinct: its key is not one row's alone."""
     of = parent.table
     beside_it = [
@@ -227,12 +234,18 @@ def _of_parent(info: TableInfo, parent: Parent, columns: Sequence[str], *, disti
     beside_it += [f"kg_parent.{identifier(c.name)}" for c in of.beside.values() if c.role in (*_SHOWN, "key")]
     person = f"kg_parent.{identifier(of.unit)} as {identifier(PERSON)}"
     named = [identifier(key) for _, key in parent.keys]
+    if info.says_person is not None:  # of those who share a key only one is the person whom a row names
+        named.append(identifier(of.unit))
     whole = f"memory.main.{identifier(of.name)}"
     if distinct:
         # A row is of one person: of those who share the key, the first one. Without that person, it is not there.
         order = ", ".join(identifier(name) for name in (of.unit, *_shown(of)))
         whole = f"(from {whole} qualify row_number() over (partition by {', '.join(named)} order by {order}) = 1)"
     on = " and ".join(f"kg_child.{identifier(own)} = kg_parent.{identifier(key)}" for own, key in parent.keys)
+    if info.says_person is not None:
+        columns = [*columns, as_total(info.says_person)]
+        own_person = f"kg_child.{identifier(info.says_person.name)}"
+        on += f" and {_person(own_person, info.people, several_kinds)} = kg_parent.{identifier(of.unit)}"
     own = f"select {', '.join(columns)} from {info.relation}"
     read = f"from ({own}) as kg_child join {whole} as kg_parent on {on}"
     return f"select kg_child.*, {', '.join([person, *beside_it])} {read}"

@@ -456,7 +456,8 @@ def _whom(info: TableInfo) -> str:
     if info.parent is None:
         return fold(info.unit) if not info.people else f"{info.people} {fold(info.unit)}"
     keys = " and ".join(f"{fold(own)} = {fold(info.parent.table.name)}.{fold(key)}" for own, key in info.parent.keys)
-    return f"whoever has {keys}"
+    also = f" and is {fold(info.says_person.name)}" if info.says_person is not None else ""
+    return f"whoever has {keys}{also}"
 
 
 def _state(policy: Policy, catalog: Catalog) -> dict[str, str]:

@@ -293,7 +293,7 @@ class _Parser:
             raise _Unreadable
 
 
-_OVER_ROWS = {"COUNT": "number", "COUNT_DISTINCT": "number of different values", "MIN": "least", "MAX": "greatest"}
+_OF_ROWS = {"COUNT": "number", "COUNT_DISTINCT": "number of different values", "MIN": "least", "MAX": "greatest"}
 
 
 def _told(expr: _Expr, rows: str) -> str:
@@ -310,7 +310,7 @@ def _told(expr: _Expr, rows: str) -> str:
             return f"{_told(expr.argument, rows)}{where}"
         if expr.argument is None:
             return f"number of rows of {expr.table}{where}"
-        of = _OVER_ROWS.get(expr.function, "sum")
+        of = _OF_ROWS.get(expr.function, "sum")
         return f"{of} of {_told(expr.argument, rows)}{where}"
     return _told_operation(expr, rows)
 
