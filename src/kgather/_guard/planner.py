@@ -12,6 +12,7 @@ from kgather._guard.advice import instead_of_aggregate
 from kgather._guard.allowed import AGGREGATES, NODES
 from kgather._guard.arguments import argument_instead, called
 from kgather._guard.by_keys import by_keys
+from kgather._guard.by_rows import by_rows
 from kgather._guard.canonical import normal
 from kgather._guard.cases import Branch, Choice, branches
 from kgather._guard.catalog import Catalog, Column
@@ -137,6 +138,8 @@ def plan(
             check(tree)
         resolved = resolve(tree, catalog)
         if policy.mode == "measured" and by_keys(resolved):
+            resolved = resolve(tree, catalog)
+        if policy.mode == "measured" and by_rows(resolved):
             resolved = resolve(tree, catalog)
         for rule in RULES:
             rule(resolved)

@@ -232,6 +232,31 @@ def test_lines_through_two_columns(asked: Asked, call: str) -> None:
     assert float(told) == pytest.approx(float(true), rel=0.1, abs=0.05)
 
 
+ORDERS = "SELECT order_id, SUM(amount) AS t, COUNT(*) AS n FROM payments GROUP BY order_id"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT AVG(t) AS a, SUM(t) AS s, COUNT(*) AS n, AVG(n) AS m FROM ({ORDERS})",
+        f"WITH o AS ({ORDERS}) SELECT COUNT(order_id) AS n, COUNT(o.t) AS k, ROUND(AVG(o.n), 1) AS m FROM o",
+        "SELECT shop, AVG(t) AS a, COUNT(*) AS n FROM (SELECT o.order_id, o.shop, SUM(p.amount) AS t FROM orders o "
+        "JOIN payments p ON p.order_id = o.order_id WHERE p.way = 'card' GROUP BY 1, 2) x GROUP BY shop",
+        "SELECT AVG(t) AS a FROM (SELECT o.order_id, o.shop, SUM(p.amount) AS t FROM orders o JOIN payments p USING "
+        "(order_id) GROUP BY ALL) WHERE shop = 'a' HAVING COUNT(*) > 5",
+    ],
+)
+def test_means_by_the_row_that_rows_belong_to(asked: Asked, sql: str) -> None:
+    made = plan(sql, asked.guard.catalog)
+    assert isinstance(made, Plan)
+    wanted = asked.database.execute(sql).fetchall()
+    assert rows_of(asked.unguarded.answer(made)) == rows_of(wanted)
+    told = sorted(tuple(row.values()) for row in asked.guard.query(sql).to_pylist())
+    for row, true in zip(told, sorted(wanted), strict=True):
+        for one, other in zip(row, true, strict=True):
+            assert one == other if isinstance(one, str) else float(one) == pytest.approx(float(other), rel=0.08)
+
+
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -244,6 +269,10 @@ def test_lines_through_two_columns(asked: Asked, call: str) -> None:
         (f"SELECT MAX(m.user_id) FROM people LEFT JOIN ({FEW}) m USING (user_id)", "names people"),
         ("SELECT payments.user_id, COUNT(*) FROM payments GROUP BY 1", "names people"),
         ("SELECT order_id, SUM(amount) FROM payments GROUP BY 1", "names single rows"),
+        (f"SELECT MAX(t) FROM ({ORDERS})", "names single rows"),
+        (f"SELECT COUNT(*) FROM ({ORDERS}) WHERE t > 50", "names single rows"),
+        (f"SELECT AVG(t), order_id FROM ({ORDERS}) GROUP BY order_id", "names single rows"),
+        ("SELECT AVG(t) FROM (SELECT order_id, way, SUM(amount) AS t FROM payments GROUP BY ALL)", "names single rows"),
         ("SELECT GROUPING(income), COUNT(*) FROM people GROUP BY color", "GROUPING takes keys"),
         ("SELECT GROUPING(user_id), COUNT(*) FROM people GROUP BY color", "names people"),
         ("SELECT REGR_SLOPE(income, user_id) FROM people", "names people"),
