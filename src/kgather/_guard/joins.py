@@ -133,12 +133,7 @@ class _Reader:
         for ref in self._optional_units:
             if not ref.optional and ref.when is not None:  # another join takes only who is in it
                 self.rows.conditions.append(ref.when)
-        for ref, written in self._on:
-            for condition in conjuncts(self.compiler.terms(written.frame).condition(written.node)):
-                if self.rows.longs(condition) != {ref}:
-                    allow = "Write ON left.key = right.key along a declared join, and conditions on the right side"
-                    raise refused(Rule.JOINS, "LEFT JOIN on more than a declared key", written.node, allow=allow)
-                ref.on.append(condition)
+        self._compile_on()
         for where, node in self._pending:
             anti = self._of_nobody(where, node)
             if anti is not None:
@@ -152,6 +147,32 @@ class _Reader:
         self._pending = []
         self._check_connected()
         return frame
+
+    def _compile_on(self) -> None:
+        """Compile what rows of LEFT JOIN have to meet beside the key."""
+        single: dict[Ref, list[Expr]] = {}
+        for ref, written in self._on:
+            for condition in conjuncts(self.compiler.terms(written.frame).condition(written.node)):
+                if not ref.long:
+                    single.setdefault(ref, []).append(condition)
+                    continue
+                if self.rows.longs(condition) != {ref}:
+                    allow = "Write ON left.key = right.key along a declared join, and conditions on the right side"
+                    raise refused(Rule.JOINS, "LEFT JOIN on more than a declared key", written.node, allow=allow)
+                ref.on.append(condition)
+        for ref, conditions in single.items():
+            self._choose(ref, Op("is true", (conjunction(conditions),)))
+
+    def _choose(self, ref: Ref, when: Expr) -> None:
+        """Say which rows have a row of a mention, and of what is looked up by it. Where a join leaves out the others it
+        is a condition."""
+        if not ref.optional:
+            self.rows.conditions.append(when)
+            return
+        ref.when = when if ref.when is None else Op("and", (ref.when, when))
+        for entry in self.rows.lookups:
+            if entry.by is ref:
+                self._choose(entry.found, when)
 
     def _of_nobody(self, frame: Frame, node: exp.Expr) -> Expr | None:
         """That a person has no row in a table joined by LEFT JOIN: the key of one is NULL."""
@@ -450,7 +471,7 @@ class _Reader:
         pairs = {id(part): self._pair(Written(optional.frame, part)) for part in _parts(on)}
         found = [pair for pair in pairs.values() if pair is not None and member in (pair.left.ref, pair.right.ref)]
         others = [part for part in _parts(on) if (pair := pairs[id(part)]) is None or pair not in found]
-        if member.long:
+        if member.long or (self.catalog.policy.mode == "measured" and not member.per_unit and not self.around):
             self._on += [(member, Written(optional.frame, part)) for part in others]
         elif others:
             allow = "Write ON left.key = right.key along a declared join; put conditions into WHERE"

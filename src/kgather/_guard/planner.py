@@ -445,6 +445,8 @@ class _BlockBuilder:
             values = [self._linear(self.frame, one, function) for one in nodes]
         except Refused:
             computed = self._computed(call, self.frame, nodes, function, more) if policy.mode == "measured" else None
+            if computed is None and function == "COUNT" and policy.mode == "measured":
+                return self._count_of(call, more)
             if computed is None:
                 raise
             return self._as_computed(call, computed)
@@ -459,6 +461,16 @@ class _BlockBuilder:
         if not isinstance(call, exp.Sum) or not self._is_double(Written(self.frame, call.this)):
             return made
         return _double(made)
+
+    def _count_of(self, call: exp.Expr, more: list[Expr]) -> exp.Expr:
+        """How many rows, or people, have a value in what is computed."""
+        expr = self.compiler.terms(self.frame).value(call.this)
+        owners = self.rows.longs(expr)
+        owner = next(iter(owners), None)
+        if len(owners) > 1 or not self.rows.single(owner):
+            raise self.rows.repeats(call)
+        there = Op("not", (Op("is null", (expr,)),))
+        return self._add("COUNT", (), self.rows.question(owner, [*more, there], self.keys, call))
 
     def _told_set(self, call: exp.Expr) -> exp.Expr:
         """GROUPING: a bit for each key, the last one's the lowest; 1 where a group is not by it."""

@@ -49,7 +49,8 @@ class Ref:
     on: list[Expr] = field(default_factory=list)
     """Of a long table joined by LEFT JOIN: what its rows have to meet beside the key."""
     when: Expr | None = None
-    """Of a subquery that groups by people, joined by LEFT JOIN: who is in it. Of others its columns are NULL."""
+    """Of what is joined by LEFT JOIN with one row at most for each: what makes it one, of a subquery that groups by
+    people who is in it, of a table what ON says beside the key. Of others its columns are NULL."""
 
     def bound(self, column: Column) -> Bound:
         """A column of this mention."""

@@ -192,7 +192,9 @@ class Compiler:
         member = frame.members[id(source)]
         if isinstance(member, Ref):
             column = member.table.columns.get(key)
-            return Located(member, column) if column is not None else None
+            if column is None or (member.when is not None and column.role not in ("unit", "key")):
+                return None
+            return Located(member, column)
         inner = member.frame if isinstance(member, Units) else member
         output = next(output for output in inner.scope.outputs if output.key == key)
         if isinstance(member, Units):
@@ -267,8 +269,9 @@ class Compiler:
                 and place in ("condition", "key", "argument")
                 and self.role(member, column) == "coarsened"
             ):
-                return Op(GRAIN, (Literal(self._coarsened(member, column), "text"), member.bound(column)), column.kind)
-            return self.bound(member, column, place, node)
+                cut_to = Literal(self._coarsened(member, column), "text")
+                return _of_those(member.when, Op(GRAIN, (cut_to, member.bound(column)), column.kind))
+            return _of_those(member.when, self.bound(member, column, place, node))
         inner = member.frame if isinstance(member, Units) else member
         output = next(output for output in inner.scope.outputs if output.key == key)
         if not isinstance(member, Units):

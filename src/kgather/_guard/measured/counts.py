@@ -19,8 +19,10 @@ from kgather._guard.measured.features import (
     Asked,
     Feature,
     as_feature,
+    for_others,
     is_fine_date,
     is_of_rows,
+    keeps_apart,
     of_people_once,
     only_used,
     renamed,
@@ -143,7 +145,10 @@ class Counts:
         for at, axis in enumerate(cells.grid.axes):
             other = axis.domain.other_code
             own = [leaf for leaf in leaves(cells.asked.condition) if symbols(leaf) == {at}]
-            guessed = other is not None and any(is_guessed(leaf) or names_another(leaf, axis.domain) for leaf in own)
+            guessed = other is not None and (
+                any(is_guessed(leaf) or names_another(leaf, axis.domain) for leaf in own)
+                or any(at in symbols(for_others(key, at)) and not keeps_apart(key) for key in cells.asked.keys)
+            )
             one = self.session.model.one("", axis.name, axis.domain) if guessed else None
             if one is None or other is None:
                 continue
@@ -455,9 +460,10 @@ def _is_counted(feature: Feature) -> bool:
 
 
 def on_axes(table: Table, wanted: Wanted, axes: Sequence[Axis]) -> Table:
-    """A table by the features of a measurement, by axes in their own order."""
+    """A table by the features of a measurement, by axes in their own order. What it has behind them, as bins, stays."""
     names = [feature.name for feature in wanted.features]
     order = [names.index(axis.name) for axis in axes]
+    order += range(len(order), table.values.ndim)
     values, variance = (np.transpose(part, order) for part in table)
     for at, axis in enumerate(axes):
         values, variance = axis.together(values, at), axis.together(variance, at)

@@ -160,7 +160,47 @@ def _is_one_feature(key: Expr, catalog: Catalog) -> bool:
         return True  # there are few beginnings, and may be many texts
     made = {base.args[-1] if isinstance(base, Op) and base.name == "date_trunc" else base for base in found}
     counted = any(isinstance(base, PerUnit) and base.function != "VALUE" for base in made)
-    return counted or len(found) > 2 or (bool(found) and all(_is_fine(base, catalog) for base in found))
+    if counted or len(found) > 2 or (bool(found) and all(_is_fine(base, catalog) for base in found)):
+        return True
+    # Values that are not told apart would be in none of its groups.
+    return not keeps_apart(key) and not all(_is_closed(base, catalog) for base in found)
+
+
+def keeps_apart(expr: Expr) -> bool:
+    """Whether different values of what an expression is made of make different ones of it, so that its groups are
+    theirs: as of a column with a constant added."""
+    if isinstance(expr, Bound):
+        return True
+    if not isinstance(expr, Op):
+        return False
+    parts = [arg for arg in expr.args if not isinstance(arg, Literal)]
+    if expr.name == "date_trunc":
+        return isinstance(parts[0], Bound)
+    if expr.name not in ("coalesce", "concat", "text", "+", "-", "neg", "moved") or len(parts) != 1:
+        return False
+    by_months = expr.name == "moved" and expr.args[2] == Literal("month", "text")
+    return keeps_apart(parts[0]) and not (by_months and is_fine_date(parts[0]))  # months end on different days
+
+
+def _is_closed(base: Expr, catalog: Catalog) -> bool:
+    """Whether everybody is in a class of a value, by type, policy or public tables, and nobody among others."""
+    if base.kind == "boolean" or _is_listed(base, catalog):
+        return True
+    source = source_of(base, catalog)
+    ends = source.bounds if source is not None else None
+    return base.kind == "integer" and ends is not None and ends[1] - ends[0] < SPAN
+
+
+def for_others(expr: Expr, place: int) -> Expr:
+    """An expression over features as it is for a value of one of them that is none of the domain's: unequal to every
+    constant, and not missing. What tells more of it is left as it is."""
+    if not isinstance(expr, Op):
+        return expr
+    if symbols(expr) == {place} and expr.name in ("=", "<>", "is null", "is not distinct"):
+        of, *constants = sorted(expr.args, key=lambda arg: isinstance(arg, Literal))
+        if isinstance(of, Bound) and all(isinstance(one, Literal) and one.value is not None for one in constants):
+            return Literal(value=expr.name == "<>", kind="boolean")
+    return Op(expr.name, tuple(for_others(arg, place) for arg in expr.args), expr.kind)
 
 
 def _is_fine(base: Expr, catalog: Catalog) -> bool:

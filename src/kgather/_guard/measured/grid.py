@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._guard.measured.domain import Domain
-from kgather._guard.measured.features import PRESENT, SYMBOLS, Asked, symbols
+from kgather._guard.measured.features import PRESENT, SYMBOLS, Asked, for_others, symbols
 from kgather._guard.measured.model import Axis
 from kgather._guard.plan import TRUE, Bound, Expr, Literal, Op, Value
 from kgather._guard.render import expression
@@ -69,6 +69,15 @@ class Grid:
         found = np.bincount(places[places >= 0], weights=flat[places >= 0], minlength=len(self.keys))
         return found.astype(np.float64)
 
+    def summed_each(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same of several values of each cell, float64[*shape, values] to float64[groups, values]."""
+        many = values.shape[-1]
+        places = self.places
+        flat = np.broadcast_to(values, (*self.shape, many)).reshape(-1, many)
+        found = np.zeros((len(self.keys), many))
+        np.add.at(found, places[places >= 0], flat[places >= 0])
+        return found
+
 
 class Scratch:
     """An engine without any data, in which expressions are evaluated on values of domains."""
@@ -113,7 +122,18 @@ class Scratch:
             codes = np.arange(shape[0])
             return np.where(codes == of[0].absent_code, _FALSE, _TRUE).astype(np.int8)
         names = {str(place): f"d{at}.kg_value" for at, place in enumerate(places)}
-        written = expression(expr, lambda _: "", lambda bound: names[bound.column])
+        others = [(at, place) for at, place in enumerate(places) if of[at].other_code is not None]
+
+        def write(one: Expr, left: Sequence[tuple[int, int]]) -> str:
+            if condition or not left:
+                return expression(one, lambda _: "", lambda bound: names[bound.column])
+            (at, place), *rest = left
+            if place in symbols(for_others(expr, place)):
+                return write(one, rest)
+            other = write(for_others(one, place), rest)
+            return f"case when d{at}.kg_code = {of[at].other_code} then {other} else {write(one, rest)} end"
+
+        written = write(expr, others)
         if condition:
             written = f"cast(coalesce(cast({written} as tinyint) * 2, 1) as tinyint)"
         from_ = ", ".join(f"({_listed(domain)}) as d{at}" for at, domain in enumerate(of))
@@ -122,7 +142,7 @@ class Scratch:
         found = self._con.sql(sql).to_arrow_table()["kg_found"].combine_chunks()
         other = np.zeros(shape, dtype=bool)
         for at, domain in enumerate(of):
-            if domain.other_code is not None:
+            if domain.other_code is not None and (condition or places[at] in symbols(for_others(expr, places[at]))):
                 other[(slice(None),) * at + (domain.other_code,)] = True
         if condition:
             truth = found.to_numpy(zero_copy_only=False).astype(np.int8).reshape(shape)

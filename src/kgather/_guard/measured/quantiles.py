@@ -18,7 +18,7 @@ from kgather._guard.measured.estimates import MEASURED, Estimates, Keys
 from kgather._guard.measured.features import Asked, Feature, symbols, with_one_condition
 from kgather._guard.measured.grid import Grid, TooWide, grid
 from kgather._guard.measured.measuring import CELLS, Wanted
-from kgather._guard.measured.model import Floats, Table
+from kgather._guard.measured.model import Floats
 from kgather._guard.measured.reading import GRANULES
 from kgather._guard.plan import TRUE, Op
 
@@ -118,12 +118,9 @@ class Quantiles:
         session.ensure(wanted)
         measured = session.model.mean(wanted.name, wanted.domains, GRANULES if rows else 1.0)
         assert measured is not None
-        levels = [
-            on_axes(Table(measured.values[..., at], measured.variance[..., at]), wanted, on.axes)
-            for at in range(of_value.size)
-        ]
-        fitted = of_value.fitted(np.stack([on.summed(of.values) for of in levels], axis=1))
-        variance = on.summed(levels[0].variance)
+        levels = on_axes(measured, wanted, on.axes)
+        fitted = of_value.fitted(on.summed_each(levels.values))
+        variance = on.summed(levels.variance[..., 0])
         bounded = bool(rows) and lost(session, rows, wanted.reach, 1.0).some
         return _Found(on, of_value, fitted, variance, bounded)
 
