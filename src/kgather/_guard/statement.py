@@ -87,7 +87,9 @@ def read(
         more = _DUCKDB.parser().parse([*_DUCKDB.tokenize("SELECT * FROM t"), *tail], text)[0] if tail else None
     except (SqlglotError, ValueError) as error:  # or none, or several
         reason = f"This is no statement that the guard can read{_where(error)}"
-        raise refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX) from None
+        told = refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX)
+        told.position = _stopped(error, text)
+        raise told from None
     while isinstance(tree, exp.Subquery) and not any(value for part, value in tree.args.items() if part != "this"):
         tree = tree.this
     tree = as_select(tree)
@@ -153,6 +155,16 @@ def _where(error: Exception) -> str:
     if not word or not line:
         return ""
     return f": it stops making sense at {str(word)[:30]!r} (line {line}, column {column})"
+
+
+def _stopped(error: Exception, text: str) -> int | None:
+    """The character of the text, from 1, where the parser stopped, if it says so."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    word, line, column = (found.get(part) for part in ("highlight", "line", "col"))
+    if not word or not line:
+        return None
+    before = sum(len(each) + 1 for each in text.split("\n")[: int(line) - 1])
+    return max(before + int(column or 0) - len(str(word)) + 1, 1)
 
 
 def split(text: str) -> list[str]:

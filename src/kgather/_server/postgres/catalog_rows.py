@@ -79,11 +79,17 @@ def _positions(values: exp.Expr) -> exp.Expr:
     return _unnested(exp.Anonymous(this="range", expressions=[exp.Literal.number(1), end]))
 
 
+_DIGITS = 10
+"""Numbers with fewer fit into an integer."""
+
+
 def _set_of(call: exp.Expr) -> exp.Expr:
     """A function that gives rows, as one that gives an array, unnested; any other as it is."""
     if isinstance(call, exp.GenerateSeries | exp.ExplodingGenerateSeries):
         parts = [call.args[name] for name in ("start", "end", "step") if call.args.get(name) is not None]
-        return _unnested(exp.Anonymous(this="generate_series", expressions=[part.copy() for part in parts]))
+        made = _unnested(exp.Anonymous(this="generate_series", expressions=[part.copy() for part in parts]))
+        whole = all(isinstance(part.unnest(), exp.Literal) and part.unnest().is_int for part in parts)
+        return exp.cast(made, "int") if whole and all(len(part.name) < _DIGITS for part in parts) else made
     if isinstance(call, exp.Anonymous) and call.name.lower() == "generate_subscripts":
         return _positions(call.expressions[0])
     return call.copy()
