@@ -117,6 +117,15 @@ def test_what_jdbc_asks_for(running: Running) -> None:
         assert result.body.to_pybytes() == bytes([8, status])
     with pytest.raises(flight.FlightServerError):
         raw.get(info.endpoints[0].ticket)
+    info = raw.statement(BY_CITY)
+    request = wire.packed("ActionCancelQueryRequest", {1: info.serialize()})
+    for status in (1, 3):
+        (result,) = raw.client.do_action(flight.Action("CancelQuery", request), raw.options)
+        assert result.body.to_pybytes()[-2:] == bytes([8, status])
+    with pytest.raises(flight.FlightServerError, match=flight_server.MALFORMED):
+        raw.act("CancelQuery", wire.packed("ActionClosePreparedStatementRequest", {1: b"x"}))
+    (result,) = raw.client.do_action(flight.Action("GetSessionOptions", b""), raw.options)
+    assert wire.options(result.body.to_pybytes()) == {"catalog": "kgather", "schema": "main"}
     (result,) = raw.client.do_action(flight.Action("CloseSession", b""), raw.options)
     assert result.body.to_pybytes() == bytes([8, 1])
 
@@ -324,6 +333,8 @@ def test_other_calls_are_refused(running: Running) -> None:
         "CreatePreparedStatement",
         "ClosePreparedStatement",
         "CancelFlightInfo",
+        "CancelQuery",
+        "GetSessionOptions",
         "CloseSession",
         "SetSessionOptions",
     }

@@ -65,9 +65,11 @@ class Turn:
         self.address = address
         self.name = name
         self.number = number
+        self.since = of.now()
 
     def wait(self) -> float:
-        """Seconds after which to ask again; 0 where the login is to be judged now."""
+        """Seconds after which to ask again; 0 where the login is to be judged now. Raises TooManyLoginsError where that
+        takes too long."""
         return self._of._wait(self)
 
     def __enter__(self) -> "Turn":
@@ -86,6 +88,10 @@ class FailedLogins:
         self._lock = threading.Lock()
         self._addresses: OrderedDict[str, _Address] = OrderedDict()
         self._number = 0
+
+    def now(self) -> float:
+        """Seconds of the clock that waits are measured by."""
+        return self._clock()
 
     def queue(self, address: str | None, name: str) -> Turn:
         """Have a login wait for its turn. name: as the client gave it, whether anybody has it or not. Raises
@@ -132,6 +138,8 @@ class FailedLogins:
     def _wait(self, turn: Turn) -> float:
         with self._lock:
             now = self._clock()
+            if now - turn.since > LONGEST_WAIT:
+                raise TooManyLoginsError(LONGEST_WAIT)
             if turn.name.waiting[0] is not turn:
                 return max(turn.name.free - now, _GLANCE)
             if (seconds := max(turn.name.free, turn.address.free) - now) > 0:

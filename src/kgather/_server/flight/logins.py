@@ -100,18 +100,11 @@ class Logins:
         if session.used:
             return True
         try:
-            turn = self._failed.queue(address, session.principal)
+            self._judge(session, address)
         except TooManyLoginsError:
             self._telemetry.turned_away(WIRE, "logins")
             why: Kind = "busy"
             raise Unavailable(why) from None
-        with turn, self._room(self._waiting) if turn.wait() else nullcontext():
-            while seconds := turn.wait():
-                _sleep(seconds)
-            if session.verifier is None:
-                self._failed.failed(WIRE, address, session.principal)
-            else:
-                self._failed.succeeded(address, session.principal)
         if session.verifier is None:
             self._telemetry.login(WIRE, ok=False)
             with self._room(self._waiting):
@@ -122,6 +115,19 @@ class Logins:
         if first:
             self._telemetry.login(WIRE, ok=True)
         return True
+
+    def _judge(self, session: Session, address: str | None) -> None:
+        """Wait for the turn of a login, and note whether it was right. Raises Unavailable, TooManyLoginsError."""
+        with (
+            self._failed.queue(address, session.principal) as turn,
+            self._room(self._waiting) if turn.wait() else nullcontext(),
+        ):
+            while seconds := turn.wait():
+                _sleep(seconds)
+            if session.verifier is None:
+                self._failed.failed(WIRE, address, session.principal)
+            else:
+                self._failed.succeeded(address, session.principal)
 
     def _wrong(self, name: bytes) -> bytes:
         """The token of a wrong password that begins with these bytes."""
