@@ -141,9 +141,8 @@ def _of_subquery(node: exp.Subquery) -> str:
 
 def _type(to: exp.DataType) -> str:
     name = to.sql("postgres").lower().partition("(")[0].strip()
-    array = name.endswith("[]")
-    name = name.removesuffix("[]")
-    return ("_" if array else "") + _TYPES.get(name, name)
+    name = name.removesuffix("[]")  # arrays are named as their elements
+    return _TYPES.get(name, name)
 
 
 def _name(node: exp.Expr) -> str:

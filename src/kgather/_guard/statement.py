@@ -122,7 +122,10 @@ def _fix_moments(tree: exp.Expr, today: date) -> None:
     for node in list(tree.find_all(exp.CurrentDate, exp.Cast)):
         if not isinstance(node, exp.Cast):
             if not node.this:
-                node.replace(constant(today))
+                made = constant(today)
+                alone = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+                # As a column it keeps its name.
+                node.replace(exp.alias_(made, "current_date", quoted=True) if alone else made)
             continue
         of = node.this
         if node.to.this != exp.DType.TIMESTAMPTZ or not isinstance(of, exp.Literal) or not of.is_string:

@@ -262,6 +262,14 @@ def test_what_tools_find(shadow: ShadowCatalog) -> None:
         ("select 7 / 2, -7 / 2, 7 / 2.0", [(3, -3, 3.5)]),
         ("select n from generate_series(1, 2) as n", [(1,), (2,)]),
         ("select user, current_role", [("ana", "ana")]),
+        ("select k from generate_series(1, array_upper(array['a', 'b'], 1)) as k", [(1,), (2,)]),
+        ("select generate_series(3, 1, -1)", [(3,), (2,), (1,)]),
+        (
+            "select format_type(1016, null), pg_typeof('a'::text), pg_typeof(oid) from pg_am",
+            [("bigint[]", "text", "oid")],
+        ),
+        ("select '{\"a\": {\"b\": 1}}'::json -> 'a' ->> 'b' from pg_am", [("1",)]),
+        ("select pg_advisory_unlock_all()", [("",)]),
         ("select to_char(now(), 'YYYY') = extract(year from current_date)::text", [(True,)]),
         (
             "select p.proname from pg_type t join pg_proc p on p.oid = t.typreceive where t.typname = 'int8'",
@@ -348,6 +356,22 @@ def test_moments_are_written_as_postgresql_does(client: RawClient) -> None:
 def test_texts_do_not_grow_without_end(shadow: ShadowCatalog, text: str) -> None:
     with pytest.raises(PgError, match="not answered here"):
         shadow.question(text, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select count(*) from generate_series(1, 1000000000)",
+        "select generate_series(1, 1000000000)",
+        "select count(*) from generate_series(1, power(10, 9)::int)",
+        "select count(*) from generate_series(1, (select 1000000000 * count(*) from pg_am)::bigint) as n",
+        "select count(*) from generate_series(timestamp '2000-01-01', now()::timestamp, interval '1 second') as n",
+        "select range(1000000000) from pg_am",
+    ],
+)
+def test_series_are_short(shadow: ShadowCatalog, text: str) -> None:
+    with pytest.raises(PgError, match="not answered here"):
+        ask(shadow, text)
 
 
 @pytest.mark.parametrize(("text", "code", "told", "position"), NO_SUCH)

@@ -748,3 +748,30 @@ def test_a_message_says_where_in_the_whole_text_an_error_is(client: RawClient) -
     (error,) = errors(client.query("select 1; select city from cities where"))
     assert error["C"] == "42601"
     assert int(error["P"]) == len("select 1; select city from cities where ") - len("where")
+
+
+def test_columns_of_answers_are_named_as_postgresql_names_them(client: RawClient) -> None:
+    parts = {
+        "count(*)": "count",
+        "current_date": "current_date",
+        "mod(count(*), 7)": "mod",
+        "count(*) % 7": "?column?",
+        "power(count(*), 2)": "power",
+        "true": "?column?",
+        "case when count(*) > 1 then 1 end": "case",
+        "coalesce(max(city), 'x')": "coalesce",
+        "position('a' in max(city))": "position",
+        "ltrim(max(city))": "ltrim",
+        "trim(max(city))": "btrim",
+        "date_part('year', max(founded))": "date_part",
+        "extract(year from max(founded))": "extract",
+        "to_char(max(founded), 'YYYY')": "to_char",
+        "json_agg(city)": "json_agg",
+        "max(city)::text": "max",
+        "(array_agg(city))[1]": "array_agg",
+    }
+    text = f"select {', '.join(parts)} from cities"
+    prepared = client.ask(Parse(query=text), Describe(kind="S", name=""), Sync())
+    answered = client.query(text)
+    assert not errors(prepared) + errors(answered)
+    assert [name for name, *_ in columns(prepared)] == [name for name, *_ in columns(answered)] == list(parts.values())

@@ -133,9 +133,14 @@ def read(
         spell_names(cast)
     for cast in tree.find_all(exp.Cast):
         _check_name(cast, known, data)
-    if not is_bounded(tree):
+    own = (node.name.lower() for node in tree.find_all(exp.Anonymous))
+    if any(name in _OURS or name.startswith("kg_") for name in own) or not is_bounded(tree):
         raise PgError(NOT_SUPPORTED, TOLD)
     return Question(tree, labels, _configured(tree), types)
+
+
+_OURS = frozenset({"range", "error", "divide"})
+"""Functions of DuckDB that only this server writes."""
 
 
 # Words

@@ -23,13 +23,10 @@ from kgather._server.postgres.catalog_lists import (
     VALUES,
     VALUES_OF_CALLS,
 )
-from kgather._server.postgres.catalog_rows import name_groups, order, rows
+from kgather._server.postgres.catalog_rows import TOLD, name_groups, order, rows, short_series
 from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.types import TRUTH
-
-TOLD = "This question about the catalog is not answered here."
-"""The one text for all that cannot be answered."""
 
 
 def written(tree: exp.Expr, settings: Settings) -> str:
@@ -100,6 +97,8 @@ def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
         return told
     if isinstance(node, exp.Div):
         return _divided(node)
+    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries):
+        return exp.Anonymous(this="unnest", expressions=[short_series(node)])
     if isinstance(node, exp.Anonymous):
         return _called(node, settings)
     if isinstance(node, exp.JSONArrayAgg):
