@@ -13,8 +13,7 @@ from kgather._guard.refused import Refused
 from kgather._server.postgres import empty, errors, parameters
 from kgather._server.postgres.catalog import ShadowCatalog, Who
 from kgather._server.postgres.catalog_sql import Question, may_ask, relations
-from kgather._server.postgres.catalog_writing import TOLD
-from kgather._server.postgres.errors import PgError
+from kgather._server.postgres.errors import TOLD, PgError
 from kgather._server.postgres.result import Column, Result, columns_of
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.statements import Ask, reads_relations

@@ -27,6 +27,7 @@ from kgather._server.postgres.errors import (
     DIVISION_BY_ZERO,
     GROUPING,
     NOT_SUPPORTED,
+    TOLD,
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
     PgError,
@@ -87,7 +88,6 @@ _UNDERSCORED = frozenset(
 )
 _PREFERRED = {"bool", "text", "oid", "float8", "timestamptz", "interval"}
 
-_TOLD = "This question about the catalog is not answered here."
 _SECONDS = 5.0
 _ROWS = 50_000
 _MEMORY = "256MB"
@@ -133,7 +133,7 @@ class ShadowCatalog:
         except PgError:
             raise
         except Exception:  # whatever the parser makes of a text: there is one answer to it
-            raise PgError(NOT_SUPPORTED, _TOLD) from None
+            raise PgError(NOT_SUPPORTED, TOLD) from None
 
     def columns(
         self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool] = lambda: False
@@ -150,7 +150,7 @@ class ShadowCatalog:
             columns = _columns(question, relation)
             rows = relation.limit(_ROWS + 1).fetchall()
         if len(rows) > _ROWS:
-            raise PgError(NOT_SUPPORTED, _TOLD)
+            raise PgError(NOT_SUPPORTED, TOLD)
         return Result.of_rows(columns, rows)
 
     @contextmanager
@@ -203,7 +203,7 @@ def _told(error: Exception, question: Question) -> PgError:
         if at is None and names:
             break
         return PgError(code, told.format(*names), at)
-    return PgError(NOT_SUPPORTED, _TOLD)
+    return PgError(NOT_SUPPORTED, TOLD)
 
 
 def _place_of(names: Sequence[str], question: Question) -> int | None:

@@ -5,10 +5,7 @@ from sqlglot import exp
 
 from kgather._guard import series
 from kgather._guard.labels import label
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
-
-TOLD = "This question about the catalog is not answered here."
-"""The one text for all that cannot be answered."""
+from kgather._server.postgres.errors import NOT_SUPPORTED, TOLD, PgError
 
 _TABLE_MACROS = frozenset(
     {"pg_get_keywords", "pg_show_all_settings", "pg_available_extensions", "pg_available_extension_versions"}
@@ -84,7 +81,7 @@ def _positions(values: exp.Expr) -> exp.Expr:
     return _unnested(exp.Anonymous(this="range", expressions=[exp.Literal.number(1), end]))
 
 
-def short_series(call: exp.Expr) -> exp.Expr:
+def short_series(call: exp.GenerateSeries) -> exp.Expr:
     """A series that is made only if it is short: DuckDB makes all of it at once, whatever its limit of memory is.
     Raises PgError where it is long, or where nothing says how long one of dates is."""
     start, end, step = (call.args.get(name) for name in ("start", "end", "step"))

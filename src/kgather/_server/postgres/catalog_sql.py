@@ -17,9 +17,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 from kgather._guard.labels import label
 from kgather._server.postgres.catalog_growth import is_bounded
 from kgather._server.postgres.catalog_lists import CHARS, MACROS, SCHEMAS, SESSION, SHOWN, TYPE_NAMES, TYPES
-from kgather._server.postgres.catalog_writing import NAMES, TOLD, USERS, is_null, plain, spell_names, truth, written
+from kgather._server.postgres.catalog_writing import NAMES, USERS, is_null, plain, spell_names, truth, written
 from kgather._server.postgres.errors import (
     NOT_SUPPORTED,
+    TOLD,
     UNDEFINED_OBJECT,
     UNDEFINED_SCHEMA,
     UNDEFINED_TABLE,

@@ -23,8 +23,8 @@ from kgather._server.postgres.catalog_lists import (
     VALUES,
     VALUES_OF_CALLS,
 )
-from kgather._server.postgres.catalog_rows import TOLD, name_groups, order, rows, short_series
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
+from kgather._server.postgres.catalog_rows import name_groups, order, rows, short_series
+from kgather._server.postgres.errors import NOT_SUPPORTED, TOLD, PgError
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.types import TRUTH
 

@@ -50,6 +50,9 @@ SHUTTING_DOWN = "57P01"
 IDLE = "57P05"
 INTERNAL = "XX000"
 
+TOLD = "This question about the catalog is not answered here."
+"""The one text for all questions about the catalog that cannot be answered."""
+
 
 _PLACE = re.compile(r"\(line \d+, column \d+\)")
 
