@@ -117,6 +117,15 @@ def test_what_jdbc_asks_for(running: Running) -> None:
         assert result.body.to_pybytes() == bytes([8, status])
     with pytest.raises(flight.FlightServerError):
         raw.get(info.endpoints[0].ticket)
+    info = raw.statement(BY_CITY)
+    request = wire.packed("ActionCancelQueryRequest", {1: info.serialize()})
+    for status in (1, 3):
+        (result,) = raw.client.do_action(flight.Action("CancelQuery", request), raw.options)
+        assert result.body.to_pybytes()[-2:] == bytes([8, status])
+    with pytest.raises(flight.FlightServerError, match=flight_server.MALFORMED):
+        raw.act("CancelQuery", wire.packed("ActionClosePreparedStatementRequest", {1: b"x"}))
+    (result,) = raw.client.do_action(flight.Action("GetSessionOptions", b""), raw.options)
+    assert wire.options(result.body.to_pybytes()) == {"catalog": "kgather", "schema": "main"}
     (result,) = raw.client.do_action(flight.Action("CloseSession", b""), raw.options)
     assert result.body.to_pybytes() == bytes([8, 1])
 
@@ -324,6 +333,8 @@ def test_other_calls_are_refused(running: Running) -> None:
         "CreatePreparedStatement",
         "ClosePreparedStatement",
         "CancelFlightInfo",
+        "CancelQuery",
+        "GetSessionOptions",
         "CloseSession",
         "SetSessionOptions",
     }
@@ -410,9 +421,15 @@ def test_failed_logins_are_logged_counted_and_slowed_down_by_address(
 ) -> None:
     """As those of the other wire, with which they are counted together."""
     waited: list[float] = []
-    monkeypatch.setattr(flight_logins, "_sleep", waited.append)
-    failed = FailedLogins()
-    failed.failed("postgres", "127.0.0.1", "anna42")
+    now = [1_000.0]
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(flight_logins, "_sleep", sleep)
+    failed = FailedLogins(lambda: now[0])
+    failed.failed("postgres", "127.0.0.1", "analyst7")
     running = Running(guard, logins, failed=failed)
     try:
         early = Raw(running.port)
@@ -426,10 +443,10 @@ def test_failed_logins_are_logged_counted_and_slowed_down_by_address(
                 with pytest.raises(flight.FlightUnauthenticatedError):
                     raw.info(wire.packed("CommandGetTables", {}))
         early.info(wire.packed("CommandGetTables", {}))  # who is in does not wait
-        Raw(running.port).info(wire.packed("CommandGetTables", {}))  # who comes from there waits, right or wrong
+        Raw(running.port).info(wire.packed("CommandGetTables", {}))  # nor does another who comes from there
     finally:
         running.stop()
-    assert waited == [0.5, 0.5, 1.0, 2.0]
+    assert waited == [0.5, 0.0, 1.0, 0.0]  # for the failures before, and after each (which is nothing here)
     lines = [(each.wire, each.address, each.name_shape, each.failures) for each in caplog.records]
     assert lines[1:] == [("flight", "127.0.0.1", "aaaaaaa9", 2), ("flight", "127.0.0.1", "aaaaaaa9", 3)]
     assert "hunter" not in caplog.text
@@ -442,13 +459,15 @@ def test_tokens_that_wait_are_bounded(guard: Guard, logins: Users, monkeypatch: 
     """Whoever guesses with many calls at once is told that there is no room."""
     settings, telemetry = ServerSettings(), Telemetry()
     service = Service(guard, settings, telemetry)
-    made = flight_logins.Logins(logins, service, settings, telemetry, FailedLogins())
+    now = [1_000.0]
+    made = flight_logins.Logins(logins, service, settings, telemetry, FailedLogins(lambda: now[0]))
     sessions = [made.session(made.token(base64.b64encode(b"nobody:a password").decode())) for _ in range(9)]
     told: list[str] = []
 
     def wait(_: float) -> None:
         """The next one comes while those before it wait."""
         told.append("waits")
+        now[0] += 60
         try:
             assert made.admit(sessions[len(told)], "192.0.2.1") is False
         except Unavailable as error:

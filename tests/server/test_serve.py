@@ -215,6 +215,30 @@ def test_root_becomes_the_user_for_good() -> None:
     assert run.stdout.splitlines() == [f"{uid} {gid} [] nobody", "for good"]
 
 
+CODE = """
+import sys
+from kgather._errors import InputError
+from kgather._server import lockdown
+sys.path.insert(0, sys.argv[1])
+lockdown.become("nobody")
+try:
+    lockdown.check_code()
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_a_user_who_cannot_read_the_code_is_told_so(tmp_path: Path) -> None:
+    """Python or a library in another user's home: what is imported later would fail in the middle."""
+    hidden = tmp_path / "library"
+    hidden.mkdir(mode=0o700)
+    command = [KGATHER[0], "-c", CODE, str(hidden)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.startswith("nobody cannot read /")
+    assert "where every user can read it" in run.stdout
+
+
 # What it does not start with
 
 

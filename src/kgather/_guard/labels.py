@@ -3,6 +3,7 @@
 Clients find columns by these names. They never hold a value, so they are the same for all values of a parameter.
 """
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp
@@ -25,12 +26,13 @@ _LABELS: Mapping[type[exp.Expr], str] = {
     exp.If: _CASE,
     exp.Array: "array",
     exp.Exists: "exists",
-    exp.Boolean: "bool",
     exp.Interval: "interval",
-    exp.Trim: "btrim",
     exp.GroupConcat: "string_agg",
     exp.VariancePop: "var_pop",
     exp.Tuple: "row",
+    exp.Initcap: "initcap",
+    exp.JSONArrayAgg: "json_agg",
+    exp.StrPosition: "position",
 }
 """What PostgreSQL calls a column that is such a node; the first that fits."""
 
@@ -67,6 +69,8 @@ def _found(node: exp.Expr) -> str:
         return _found(node.this)
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         return _found(node.this)
+    if isinstance(node, exp.Bracket):
+        return _found(node.this)
     if isinstance(node, exp.Column | exp.Dot):
         return _name(node.this if isinstance(node, exp.Column) else node.expression)
     if isinstance(node, exp.Cast):
@@ -78,6 +82,8 @@ def _found(node: exp.Expr) -> str:
         last = node.args.get("default" if isinstance(node, exp.Case) else "false")
         inner = _found(last) if last is not None and not _weak(last) else ""
         return inner or _CASE
+    if isinstance(node, exp.Func | exp.Mod) and (called := _called(node)):
+        return called
     for kind, name in _LABELS.items():
         if isinstance(node, kind):
             return name
@@ -88,6 +94,32 @@ def _found(node: exp.Expr) -> str:
     return ""
 
 
+def _called(node: exp.Func | exp.Mod) -> str:
+    """The function of a call that the parser has a node of its own for, as it was written; empty where the name of the
+    node says it."""
+    if isinstance(node, exp.Trim) and node.meta.get("start") is None:
+        return _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim")
+    if isinstance(node, exp.Extract) and _DATE_PART.search(_before(node)):
+        return "date_part"
+    if isinstance(node, exp.TimeToStr) and node.meta.get("start") is None:
+        return "to_char"  # which it was before it was written out
+    if isinstance(node, exp.Mod):
+        return "" if node.meta.get("start") is None else "mod"
+    if isinstance(node, exp.Trim | exp.StrPosition | exp.Pow) and node.meta.get("start") is not None:
+        return sql_name(node).lower()
+    return ""
+
+
+_TRIMS: Mapping[str, str] = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+_DATE_PART = re.compile(r"date_part\s*\(\s*'[^']*'\s*,\s*[(\s]*$", re.IGNORECASE)
+
+
+def _before(node: exp.Expr) -> str:
+    """The text before the first part of a node."""
+    starts = [part.meta["start"] for part in node.walk() if part.meta.get("start") is not None]
+    return str(node.root().meta.get("text", ""))[: min(starts)] if starts else ""
+
+
 def _weak(node: exp.Expr) -> bool:
     """Whether a node's name is that of its kind only, which gives way to one around it."""
     if isinstance(node, exp.Paren):
@@ -96,7 +128,7 @@ def _weak(node: exp.Expr) -> bool:
         return _weak(node.this) or not _found(node.this)
     if isinstance(node, exp.Case | exp.If):
         return _found(node) == _CASE
-    return isinstance(node, exp.Boolean)
+    return False
 
 
 def _of_subquery(node: exp.Subquery) -> str:
@@ -109,9 +141,8 @@ def _of_subquery(node: exp.Subquery) -> str:
 
 def _type(to: exp.DataType) -> str:
     name = to.sql("postgres").lower().partition("(")[0].strip()
-    array = name.endswith("[]")
-    name = name.removesuffix("[]")
-    return ("_" if array else "") + _TYPES.get(name, name)
+    name = name.removesuffix("[]")  # arrays are named as their elements
+    return _TYPES.get(name, name)
 
 
 def _name(node: exp.Expr) -> str:

@@ -87,7 +87,9 @@ def read(
         more = _DUCKDB.parser().parse([*_DUCKDB.tokenize("SELECT * FROM t"), *tail], text)[0] if tail else None
     except (SqlglotError, ValueError) as error:  # or none, or several
         reason = f"This is no statement that the guard can read{_where(error)}"
-        raise refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX) from None
+        told = refused(Rule.STATEMENT, reason, allow="Write it as a plain SELECT", code=SYNTAX)
+        told.position = _stopped(error, text)
+        raise told from None
     while isinstance(tree, exp.Subquery) and not any(value for part, value in tree.args.items() if part != "this"):
         tree = tree.this
     tree = as_select(tree)
@@ -120,7 +122,10 @@ def _fix_moments(tree: exp.Expr, today: date) -> None:
     for node in list(tree.find_all(exp.CurrentDate, exp.Cast)):
         if not isinstance(node, exp.Cast):
             if not node.this:
-                node.replace(constant(today))
+                made = constant(today)
+                alone = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+                # As a column it keeps its name.
+                node.replace(exp.alias_(made, "current_date", quoted=True) if alone else made)
             continue
         of = node.this
         if node.to.this != exp.DType.TIMESTAMPTZ or not isinstance(of, exp.Literal) or not of.is_string:
@@ -153,6 +158,16 @@ def _where(error: Exception) -> str:
     if not word or not line:
         return ""
     return f": it stops making sense at {str(word)[:30]!r} (line {line}, column {column})"
+
+
+def _stopped(error: Exception, text: str) -> int | None:
+    """The character of the text, from 1, where the parser stopped, if it says so."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    word, line, column = (found.get(part) for part in ("highlight", "line", "col"))
+    if not word or not line:
+        return None
+    before = sum(len(each) + 1 for each in text.split("\n")[: int(line) - 1])
+    return max(before + int(column or 0) - len(str(word)) + 1, 1)
 
 
 def split(text: str) -> list[str]:

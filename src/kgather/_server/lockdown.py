@@ -96,6 +96,24 @@ def become(user: str | None) -> None:
     os.environ.update(HOME=entry.pw_dir, USER=user, LOGNAME=user)
 
 
+def check_code() -> None:
+    """Raises InputError where the user that this process became cannot read Python or its libraries: those of another
+    user's home, mostly. What is imported later would fail in the middle."""
+    for name in (sys.base_prefix, sys.prefix, *sys.path):
+        path = Path(name)
+        try:
+            there = not name or not path.exists() or os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0))
+        except PermissionError:
+            there = False
+        if not there:
+            msg = (
+                f"{_name_of(os.geteuid())} cannot read {name}, where Python or its libraries lie. Install kgather "
+                "where every user can read it, as in a virtual environment below /opt that is made with the system's "
+                "Python."
+            )
+            raise InputError(msg)
+
+
 def keep_kernels(folder: Path) -> None:
     """Where this user's home takes no files, as that of an account for a service, keep compiled kernels in a folder of
     `folder`, or in the one that systemd made for such things. NUMBA_CACHE_DIR names another.

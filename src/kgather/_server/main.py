@@ -60,6 +60,7 @@ def serve(policy_path: Path, settings: ServerSettings) -> None:
     settings = _at_addresses(settings)
     tls = _Tls.of(settings)
     lockdown.become(settings.user)
+    lockdown.check_code()
     start_logging(settings.log_file, settings.log_level)
     text = _text(policy_path)
     policy = load_policy(policy_path)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from raw_client import Bind, Describe, Execute, Parse, Query, RawClient, Sync, errors, rows
+from raw_client import Bind, Describe, Execute, Parse, Query, RawClient, Sync, columns, errors, rows
 from wire_files import OTHER, OTHER_PASSWORD, Running, guard
 
 from kgather._server.postgres.catalog import ShadowCatalog, Who
@@ -45,7 +45,7 @@ DBEAVER = [
     " and dep.classid = dep.refclassid WHERE NOT a.attisdropped AND c.oid=16385 ORDER BY a.attnum",
     "select string_agg(word, ',') from pg_catalog.pg_get_keywords() where word <> ALL ('{a,abs}'::text[])",
     "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'standard_conforming_strings'",
-    "select 1 from pg_catalog.pg_class where 'x'::regclass is null limit 1",
+    "select 1 from pg_catalog.pg_class where to_regclass('x') is null limit 1",
 ]
 METABASE = [
     'SELECT "c"."column_name" AS "name", "c"."udt_name" AS "database-type", "c"."ordinal_position" - 1 AS "position",'
@@ -122,10 +122,6 @@ REFUSED = [
     "select * from pg_class, duckdb_settings()",
     "select getenv('HOME') from pg_class",
     "select query('select 1') from pg_class",
-    "select * from pg_largeobject",
-    "select * from pg_hba_file_rules",
-    "select * from information_schema.nothing",
-    "select nothing from pg_class",
     "select pg_read_file('/etc/passwd'), version()",
     "select pg_sleep(10), version()",
     "select relname from pg_class where oid = (select cast('x' as bigint))",
@@ -133,6 +129,31 @@ REFUSED = [
     "select set_config('search_path', 'x', false)",
     "select current_setting('enable_profiling')",
     "select pg_cancel_backend(1) from pg_class",
+]
+NO_SUCH = [
+    # Code, what is told, and where, as PostgreSQL has it.
+    ("select * from pg_largeobject", "42P01", 'relation "pg_largeobject" does not exist', 15),
+    ("select * from pg_hba_file_rules", "42P01", 'relation "pg_hba_file_rules" does not exist', 15),
+    (
+        "select * from information_schema.nothing",
+        "42P01",
+        'relation "information_schema.nothing" does not exist',
+        15,
+    ),
+    ("select nothing from pg_class", "42703", 'column "nothing" does not exist', 8),
+    ("select 1; select c.nothing from pg_class c", "42703", "column c.nothing does not exist", 18),
+    ("select x.relname from pg_class c", "42P01", 'missing FROM-clause entry for table "x"', 8),
+    ("select oid from pg_class, pg_am", "42702", 'column reference "oid" is ambiguous', 8),
+    ("select 'nosuch'::regclass", "42P01", 'relation "nosuch" does not exist', 8),
+    (
+        "select oid from pg_class where oid = 'main.nosuch'::regclass",
+        "42P01",
+        'relation "main.nosuch" does not exist',
+        38,
+    ),
+    ("select 'nosuch'::regtype", "42704", 'type "nosuch" does not exist', 8),
+    ("select 'nosuch'::regnamespace", "3F000", 'schema "nosuch" does not exist', 8),
+    ("select 1/0", "22012", "division by zero", None),
 ]
 APART = [
     "select count(*) from people, pg_class",
@@ -211,6 +232,45 @@ def test_what_tools_find(shadow: ShadowCatalog) -> None:
             [("bigint", "people")],
         ),
         ("select typname from pg_type where typreceive > 0 and typname = 'date'", [("date",)]),
+        ("table pg_am", [(2, "heap", "heap_tableam_handler", "t")]),
+        ("select exists (select from pg_class where relname = 'people')", [(True,)]),
+        (
+            "select json_agg(t order by relname)::text from (select relname, relkind from pg_class where relkind = 'r'"
+            " and relnamespace = 'main'::regnamespace) as t",
+            [('[{"relname":"cities","relkind":"r"},{"relname":"people","relkind":"r"}]',)],
+        ),
+        ("select coalesce(jsonb_agg(relname), '[]'::jsonb)::text from pg_class where relname = 'x'", [("[]",)]),
+        (
+            "select json_object_agg(relname, relkind)::text from pg_class where relname = 'people'",
+            [('{"people":"r"}',)],
+        ),
+        (
+            "select array_agg(relname order by relname), string_agg(relname, ',' order by relname) from pg_class where"
+            " relnamespace = any('{main}'::regnamespace[])",
+            [(["cities", "people"], "cities,people")],
+        ),
+        (
+            "select 'people'::regclass, relnamespace::regnamespace, oid::regclass from pg_class where oid ="
+            " 'people'::regclass::oid",
+            [("people", "main", "people")],
+        ),
+        (
+            "select t.typname, t.typtype from pg_class c join pg_type t on t.oid = c.reltype"
+            " where c.relname = 'people'",
+            [("people", "c")],
+        ),
+        ("select 7 / 2, -7 / 2, 7 / 2.0", [(3, -3, 3.5)]),
+        ("select n from generate_series(1, 2) as n", [(1,), (2,)]),
+        ("select user, current_role", [("ana", "ana")]),
+        ("select k from generate_series(1, array_upper(array['a', 'b'], 1)) as k", [(1,), (2,)]),
+        ("select generate_series(3, 1, -1)", [(3,), (2,), (1,)]),
+        (
+            "select format_type(1016, null), pg_typeof('a'::text), pg_typeof(oid) from pg_am",
+            [("bigint[]", "text", "oid")],
+        ),
+        ("select '{\"a\": {\"b\": 1}}'::json -> 'a' ->> 'b' from pg_am", [("1",)]),
+        ("select pg_advisory_unlock_all()", [("",)]),
+        ("select to_char(now(), 'YYYY') = extract(year from current_date)::text", [(True,)]),
         (
             "select p.proname from pg_type t join pg_proc p on p.oid = t.typreceive where t.typname = 'int8'",
             [("int8recv",)],
@@ -274,6 +334,53 @@ def test_what_is_not_answered_has_one_text(connection: psycopg.Connection[Any], 
         "This question about the catalog is not answered here.",
         "search_path cannot be set to this value here.",
     ) or said.startswith("There is no setting")
+
+
+def test_moments_are_written_as_postgresql_does(client: RawClient) -> None:
+    found = client.query("select now(), current_timestamp from pg_am")
+    assert columns(found) == [("now", 1184, 0), ("current_timestamp", 1184, 0)]
+    ((one, other),) = rows(found)
+    assert one == other
+    assert re.fullmatch(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\+00", one or b"")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select length(repeat(repeat(relname, 1000), 1000)) from pg_class",
+        "select repeat(x, 1000) from (select repeat(relname, 1000) as x from pg_class) as t",
+        "with recursive t(x) as (select 'a' from pg_class union all select x || x from t) select max(length(x)) from t",
+        "select string_agg(repeat(x, 900), repeat(x, 900)) from (select relname || relname as x from pg_class) as t",
+    ],
+)
+def test_texts_do_not_grow_without_end(shadow: ShadowCatalog, text: str) -> None:
+    with pytest.raises(PgError, match="not answered here"):
+        shadow.question(text, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select count(*) from generate_series(1, 1000000000)",
+        "select generate_series(1, 1000000000)",
+        "select count(*) from generate_series(1, power(10, 9)::int)",
+        "select count(*) from generate_series(1, (select 1000000000 * count(*) from pg_am)::bigint) as n",
+        "select count(*) from generate_series(timestamp '2000-01-01', now()::timestamp, interval '1 second') as n",
+        "select range(1000000000) from pg_am",
+    ],
+)
+def test_series_are_short(shadow: ShadowCatalog, text: str) -> None:
+    with pytest.raises(PgError, match="not answered here"):
+        ask(shadow, text)
+
+
+@pytest.mark.parametrize(("text", "code", "told", "position"), NO_SUCH)
+def test_names_that_are_none_have_the_codes_of_postgresql(
+    client: RawClient, text: str, code: str, told: str, position: int | None
+) -> None:
+    (error,) = errors(client.query(text))
+    assert (error["C"], error["M"]) == (code, told)
+    assert error.get("P") == (None if position is None else str(position))
 
 
 @pytest.mark.parametrize("text", APART)

@@ -4,7 +4,9 @@ import re
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from raw_client import (
@@ -31,6 +33,7 @@ from wire_files import ONE, OTHER, OTHER_PASSWORD, PASSWORD, USER, Running, spen
 
 from kgather._guard.measured.engine import MeasuredEngine
 from kgather._guard.refused import TOO_FEW_MESSAGE
+from kgather._server.logins import FailedLogins
 from kgather._server.service import Service
 from kgather._server.settings import ServerSettings
 from kgather._server.telemetry import Telemetry
@@ -420,8 +423,8 @@ def test_in_a_failed_transaction_nothing_is_prepared_either(client: RawClient) -
         ("application_name = 'a ''b'''", "a 'b'"),
         ("client_encoding to 'utf-8'", "UTF8"),
         ("NAMES 'UTF8'", "UTF8"),
-        ("statement_timeout = '2s'", "2000ms"),
-        ("search_path to main, public", "main"),
+        ("statement_timeout = '2s'", "2s"),
+        ("search_path to main, public", "main, public"),
         ("standard_conforming_strings = on", "on"),
         ("session characteristics as transaction read only", "on"),
     ],
@@ -473,7 +476,7 @@ def test_changes_of_settings_are_reported_and_reset(client: RawClient) -> None:
 def test_settings_of_the_startup_message(running: Running) -> None:
     with RawClient(running, options="-c statement_timeout=5s --application-name=a\\ b", TimeZone="UTC") as client:
         assert client.parameters["application_name"] == "a b"
-        assert rows(client.query("show statement_timeout")) == [(b"5000ms",)]
+        assert rows(client.query("show statement_timeout")) == [(b"5s",)]
 
 
 @pytest.mark.parametrize(
@@ -629,11 +632,33 @@ def test_silent_connections_do_not_push_out_who_is_logging_in(servers: Callable[
         greeted.startup()
         assert greeted.next()[0] == b"R"
         silent = [RawClient(small, log_in=False) for _ in range(9)]
-        silent[0].to_the_end()
+        (told,) = errors(silent[0].to_the_end())
+        assert (told["S"], told["C"]) == ("FATAL", "53300")
         greeted.send(b"p" + struct.pack("!i", 4))
         assert errors(greeted.to_the_end())[-1]["S"] == "FATAL"
         for client in silent:
             client.close()
+
+
+def test_guesses_in_parallel_are_not_faster(servers: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one name; another name of the same address logs in meanwhile."""
+    monkeypatch.setattr(FailedLogins, "delay", lambda _, failures: 0.1 * 2 ** (failures - 1))
+    monkeypatch.setattr("kgather._server.logins.LONGEST_WAIT", 1.0)
+    server = servers()
+
+    def guess(_: int) -> str:
+        with pytest.raises(ClosedError) as told:
+            RawClient(server, password="wrong")
+        return str(told.value.args[0]["C"])
+
+    with ThreadPoolExecutor(12) as pool:
+        guesses = [pool.submit(guess, at) for at in range(12)]
+        RawClient(server, user=OTHER, password=OTHER_PASSWORD).close()
+        assert not all(each.done() for each in guesses)
+        codes = Counter(each.result() for each in guesses)
+    failures = server.server._failed._addresses["127.0.0.1"].failures
+    assert codes["28P01"] == failures < 8, codes
+    assert codes["53300"] == 12 - failures
 
 
 def test_who_says_nothing_is_sent_away(servers: Callable[..., Running]) -> None:

@@ -86,13 +86,13 @@ def test_a_message_asks_about_data_once(client: RawClient) -> None:
 def test_settings_follow_transactions(client: RawClient) -> None:
     client.query("set lock_timeout = '1s'; begin; set lock_timeout = '2s'; savepoint s; set lock_timeout = '3s'")
     client.query("rollback to s")
-    assert rows(client.query("show lock_timeout")) == [(b"2000ms",)]
+    assert rows(client.query("show lock_timeout")) == [(b"2s",)]
     client.query("set local lock_timeout = '4s'")
-    assert rows(client.query("show lock_timeout")) == [(b"4000ms",)]
+    assert rows(client.query("show lock_timeout")) == [(b"4s",)]
     client.query("commit")
-    assert rows(client.query("show lock_timeout")) == [(b"2000ms",)]
+    assert rows(client.query("show lock_timeout")) == [(b"2s",)]
     client.query("begin; set lock_timeout = '5s'; rollback")
-    assert rows(client.query("show lock_timeout")) == [(b"2000ms",)]
+    assert rows(client.query("show lock_timeout")) == [(b"2s",)]
     assert kinds(client.query("set local lock_timeout = 1")) == "NCZ"
 
 
@@ -700,3 +700,78 @@ def test_a_text_with_a_zero_byte(client: RawClient, text: str, form: int) -> Non
 )
 def test_values_within_others(client: RawClient, text: str, written: bytes) -> None:
     assert rows(client.query(f"select {text} as a")) == [(written,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "values", "told", "found"),
+    [
+        ("select $1", (), ("5",), ("?column?", 25), b"5"),
+        ("select $1", (20,), ("5",), ("?column?", 20), b"5"),
+        ("select $1", (20,), ("5000000000",), ("?column?", 20), b"5000000000"),
+        ("select $1 as n", (1700,), ("5",), ("n", 1700), b"5"),
+        ("select $1", (701,), ("1.5",), ("?column?", 701), b"1.5"),
+        ("select $1", (1082,), (None,), ("?column?", 1082), None),
+        ("select $1 + 1", (20,), ("2",), ("?column?", 20), b"3"),
+        ("select $1 + 1", (20,), ("5000000000",), ("?column?", 20), b"5000000001"),
+        ("select count(*) * $1 from cities", (), ("1.5",), ("?column?", 1700), b"4.5"),
+        ("select count(*) * $1 from cities", (), ("2",), ("?column?", 1700), b"6"),
+        ("select count(*) * $1 from cities", (23,), ("2",), ("?column?", 20), b"6"),
+        ("select format_type($1,$2)", (), ("23", "-1"), ("format_type", 25), b"integer"),
+        ("select $1, current_user", (), ("5",), ("?column?", 25), b"5"),
+        ("select date_trunc($1, timestamp '2020-05-06') from pg_am", (), ("year",), None, b"2020-01-01 00:00:00"),
+    ],
+)
+def test_a_result_has_the_types_that_were_described(
+    client: RawClient,
+    text: str,
+    types: tuple[int, ...],
+    values: tuple[str | None, ...],
+    told: tuple[str, int] | None,
+    found: bytes | None,
+) -> None:
+    raw = [None if value is None else value.encode() for value in values]
+    prepared = client.ask(Parse(query=text, param_types=list(types)), Describe(kind="S", name=""), Sync())
+    bound = [Bind(param_values=raw), Describe(kind="P", name=""), Execute(), Sync()]
+    answered = client.ask(*bound)
+    assert not errors(prepared) + errors(answered)
+    assert columns(prepared) == columns(answered)
+    assert told is None or columns(answered)[0][:2] == told
+    assert rows(answered)[0][0] == found
+
+
+def test_a_message_says_where_in_the_whole_text_an_error_is(client: RawClient) -> None:
+    text = "select 1;\nselect city,\n  no_such from cities"
+    (error,) = errors(client.query(text))
+    assert error["C"] == "42703"
+    assert int(error["P"]) == text.index("no_such") + 1
+    assert "(line 3, column 3)" in error["M"]
+    (error,) = errors(client.query("select 1; select city from cities where"))
+    assert error["C"] == "42601"
+    assert int(error["P"]) == len("select 1; select city from cities where ") - len("where")
+
+
+def test_columns_of_answers_are_named_as_postgresql_names_them(client: RawClient) -> None:
+    parts = {
+        "count(*)": "count",
+        "current_date": "current_date",
+        "mod(count(*), 7)": "mod",
+        "count(*) % 7": "?column?",
+        "power(count(*), 2)": "power",
+        "true": "?column?",
+        "case when count(*) > 1 then 1 end": "case",
+        "coalesce(max(city), 'x')": "coalesce",
+        "position('a' in max(city))": "position",
+        "ltrim(max(city))": "ltrim",
+        "trim(max(city))": "btrim",
+        "date_part('year', max(founded))": "date_part",
+        "extract(year from max(founded))": "extract",
+        "to_char(max(founded), 'YYYY')": "to_char",
+        "json_agg(city)": "json_agg",
+        "max(city)::text": "max",
+        "(array_agg(city))[1]": "array_agg",
+    }
+    text = f"select {', '.join(parts)} from cities"
+    prepared = client.ask(Parse(query=text), Describe(kind="S", name=""), Sync())
+    answered = client.query(text)
+    assert not errors(prepared) + errors(answered)
+    assert [name for name, *_ in columns(prepared)] == [name for name, *_ in columns(answered)] == list(parts.values())

@@ -8,14 +8,14 @@ from kgather._guard.policy import fold
 from kgather._guard.refused import TOO_COMPLEX, Rule, refused
 from kgather._guard.sql_names import sql_name
 
-_MOST = 4_096
+MOST = 4_096
 """How many texts one may be made of; a constant counts for as many as it has 64 characters."""
-_SHORT = 64
-_ADDED = {"concat", "concat_ws", "format", "printf", "list_concat", "list_cat", "array_concat", "list_value", "map"}
-_ADDED |= {"array_cat", "array_append", "array_prepend", "list_append", "list_prepend", "list_zip", "array_zip"}
-_ADDED |= {"map_concat", "struct_concat", "struct_insert", "overlay", "list_select", "array_select"}
-_REPLACED = {"replace", "regexp_replace"}
-_LENGTHS = {"repeat": 1, "lpad": 1, "rpad": 1}
+SHORT = 64
+ADDED = {"concat", "concat_ws", "format", "printf", "list_concat", "list_cat", "array_concat", "list_value", "map"}
+ADDED |= {"array_cat", "array_append", "array_prepend", "list_append", "list_prepend", "list_zip", "array_zip"}
+ADDED |= {"map_concat", "struct_concat", "struct_insert", "overlay", "list_select", "array_select"}
+REPLACED = {"replace", "regexp_replace"}
+LENGTHS = {"repeat": 1, "lpad": 1, "rpad": 1}
 
 
 def growth(query: Resolved) -> None:
@@ -23,9 +23,9 @@ def growth(query: Resolved) -> None:
     found = _Sizes()
     for scope in query.scopes:
         for node in scope.node.find_all(exp.DPipe, exp.Func, exp.Array):
-            if node.find_ancestor(exp.Select) is scope.node and found.of(scope, node) > _MOST:
+            if node.find_ancestor(exp.Select) is scope.node and found.of(scope, node) > MOST:
                 allow = "Put fewer of them together"
-                reason = f"A text or list that could be made of more than {_MOST} others"
+                reason = f"A text or list that could be made of more than {MOST} others"
                 raise refused(Rule.LIMITS, reason, node, allow=allow, code=TOO_COMPLEX)
 
 
@@ -38,7 +38,7 @@ class _Sizes:
     def of(self, scope: Scope, node: exp.Expr) -> int:
         if id(node) not in self._known:
             self._known[id(node)] = 1  # names do not lead in circles
-            self._known[id(node)] = min(self._of(scope, node), _MOST + 1)
+            self._known[id(node)] = min(self._of(scope, node), MOST + 1)
         return self._known[id(node)]
 
     def _of(self, scope: Scope, node: exp.Expr) -> int:
@@ -46,29 +46,29 @@ class _Sizes:
         if inner is not None:
             return 1 if isinstance(node, exp.In | exp.Exists) else self._outputs(inner, 0)
         if isinstance(node, exp.Literal):
-            return 1 + len(str(node.this)) // _SHORT
+            return 1 + len(str(node.this)) // SHORT
         if isinstance(node, exp.Column):
             return self._column(scope, node)
         if isinstance(node, exp.GenerateSeries):
-            return 1 + (series.length(node) or series.LONGEST) // _SHORT
+            return 1 + (series.length(node) or series.LONGEST) // SHORT
         if isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Query):
             return 1
         parts = [self.of(scope, one) for one in node.iter_expressions()]
         if not parts:
             return 1
         name = sql_name(node).lower() if isinstance(node, exp.Func) else ""
-        if isinstance(node, exp.DPipe | exp.Array | exp.Struct | exp.ToMap) or name in _ADDED:
+        if isinstance(node, exp.DPipe | exp.Array | exp.Struct | exp.ToMap) or name in ADDED:
             return sum(parts)
-        if name in _REPLACED and len(parts) > 2:  # each character may become what is put in its place
+        if name in REPLACED and len(parts) > 2:  # each character may become what is put in its place
             by = [*node.iter_expressions()][2].unnest()
-            many = len(str(by.this)) if isinstance(by, exp.Literal) else _SHORT * parts[2]
+            many = len(str(by.this)) if isinstance(by, exp.Literal) else SHORT * parts[2]
             return parts[0] * max(many, 1)
-        at = _LENGTHS.get(name)
+        at = LENGTHS.get(name)
         if at is not None:
             given = [*node.iter_expressions()]
             number = given[at].unnest() if len(given) > at else None
             many = int(str(number.this)) if isinstance(number, exp.Literal) and number.is_int else 1
-            return max(parts) * many if name == "repeat" else max(parts) + many // _SHORT
+            return max(parts) * many if name == "repeat" else max(parts) + many // SHORT
         return max(parts)
 
     def _column(self, scope: Scope, node: exp.Column) -> int:

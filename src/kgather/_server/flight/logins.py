@@ -14,14 +14,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.flight as flight
 
 from kgather._server.flight.sessions import NAME, SECRET, Kept
-from kgather._server.logins import FailedLogins
+from kgather._server.logins import FailedLogins, TooManyLoginsError
 from kgather._server.service import Kind, Service, Unavailable
 from kgather._server.settings import ServerSettings
 from kgather._server.telemetry import Telemetry
@@ -99,19 +99,35 @@ class Logins:
         Unavailable where too many wait."""
         if session.used:
             return True
-        delay = self._failed.delay(address) + (_AFTER_FAILURE if session.verifier is None else 0)
-        if delay:
-            with self._room(self._waiting):
-                _sleep(delay)
+        try:
+            self._judge(session, address)
+        except TooManyLoginsError:
+            self._telemetry.turned_away(WIRE, "logins")
+            why: Kind = "busy"
+            raise Unavailable(why) from None
         if session.verifier is None:
             self._telemetry.login(WIRE, ok=False)
-            self._failed.failed(WIRE, address, session.principal)
+            with self._room(self._waiting):
+                _sleep(_AFTER_FAILURE)
             return False
         with self._lock:
             first, session.used = not session.used, True
         if first:
             self._telemetry.login(WIRE, ok=True)
         return True
+
+    def _judge(self, session: Session, address: str | None) -> None:
+        """Wait for the turn of a login, and note whether it was right. Raises Unavailable, TooManyLoginsError."""
+        with (
+            self._failed.queue(address, session.principal) as turn,
+            self._room(self._waiting) if turn.wait() else nullcontext(),
+        ):
+            while seconds := turn.wait():
+                _sleep(seconds)
+            if session.verifier is None:
+                self._failed.failed(WIRE, address, session.principal)
+            else:
+                self._failed.succeeded(address, session.principal)
 
     def _wrong(self, name: bytes) -> bytes:
         """The token of a wrong password that begins with these bytes."""

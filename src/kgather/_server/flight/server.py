@@ -45,6 +45,7 @@ _CLOSED = 1
 """Of a session, as CloseSessionResult has it."""
 _CANCELLED, _NOT_CANCELLABLE = 1, 3
 """As CancelStatus has them."""
+_CANCEL_RESULT = b"type.googleapis.com/arrow.flight.protocol.sql.ActionCancelQueryResult"
 _INVALID_NAME, _INVALID_VALUE = 1, 2
 """As SetSessionOptionsResult has them."""
 OPTIONS = {"catalog": CATALOG, "schema": SCHEMA}
@@ -253,6 +254,14 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             return [flight.Result(wire.status(_CLOSED))]
         if action.type == "SetSessionOptions":
             return [flight.Result(_set(wire.options(self._bounded(action.body.to_pybytes()))))]
+        if action.type == "GetSessionOptions":
+            named = {name: wire.written({1: value.encode()}) for name, value in OPTIONS.items()}
+            entries = (wire.written({1: wire.written({1: name.encode(), 2: value})}) for name, value in named.items())
+            return [flight.Result(b"".join(entries))]
+        if action.type == "CancelQuery":
+            request = wire.cancelled_query(self._bounded(action.body.to_pybytes()))
+            result = {2: wire.status(self._cancelled(principal, request))}
+            return [flight.Result(wire.written({1: _CANCEL_RESULT, **result}))]
         if action.type == "CancelFlightInfo":
             return [flight.Result(wire.status(self._cancelled(principal, action.body.to_pybytes())))]
         if action.type not in ("CreatePreparedStatement", "ClosePreparedStatement"):
@@ -273,6 +282,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             flight.ActionType("CreatePreparedStatement", "Keeps a statement to be executed with values."),
             flight.ActionType("ClosePreparedStatement", "Forgets such a statement."),
             flight.ActionType("CancelFlightInfo", "Forgets a result that waits to be fetched."),
+            flight.ActionType("CancelQuery", "The same, as older clients ask for it."),
+            flight.ActionType("GetSessionOptions", "Says the names of the one catalog and schema."),
             flight.ActionType("CloseSession", "Ends a session, which keeps nothing."),
             flight.ActionType(
                 "SetSessionOptions", "Takes the names of the one catalog and schema, and refuses others."

@@ -139,6 +139,15 @@ def tickets(data: bytes) -> Iterator[bytes]:
             yield ticket.handle
 
 
+def cancelled_query(data: bytes) -> bytes:
+    """The CancelFlightInfoRequest that an ActionCancelQueryRequest is, by which older clients cancel. Raises
+    Malformed."""
+    whole = _Fields(data)
+    if whole.text(1) != _PACKAGE + "ActionCancelQueryRequest":
+        raise Malformed(data)
+    return whole.bytes(2)
+
+
 def options(data: bytes) -> dict[str, str | None]:
     """What a SetSessionOptionsRequest sets: texts; None for a value of another kind. Raises Malformed."""
     found: dict[str, str | None] = {}

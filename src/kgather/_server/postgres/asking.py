@@ -9,18 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgather._guard.describe import neutral
 from kgather._guard.refused import Refused
 from kgather._server.postgres import empty, errors, parameters
 from kgather._server.postgres.catalog import ShadowCatalog, Who
 from kgather._server.postgres.catalog_sql import Question, may_ask, relations
-from kgather._server.postgres.catalog_writing import TOLD
-from kgather._server.postgres.errors import PgError
+from kgather._server.postgres.errors import TOLD, PgError
 from kgather._server.postgres.result import Column, Result, columns_of
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.statements import Ask, reads_relations
 from kgather._server.postgres.translation import Said, Template, template
-from kgather._server.postgres.types import INTERVAL, INTERVAL_ISO, STRING, PgType, array_of
+from kgather._server.postgres.types import BY_OID, INTERVAL, INTERVAL_ISO, STRING, PgType, array_of
 from kgather._server.service import Cancel, Internal, Service, Unavailable
 
 _log = logging.getLogger("kgather._server.postgres")
@@ -63,8 +61,16 @@ class Asker:
             self._cancel.cancel()
 
     async def is_guarded(self, ask: Ask) -> bool:
-        """Whether a question reads relations that are not the catalog's: only the guard may answer it."""
-        return reads_relations(ask.text) and await self._question(ask, None) is None
+        """Whether a question reads relations that are not the catalog's: only the guard may answer it. Raises PgError
+        where it cannot be read; what else is wrong with one about the catalog is told in its turn."""
+        if not reads_relations(ask.text):
+            return False
+        try:
+            return await self._question(ask, None) is None
+        except PgError as error:
+            if error.code == errors.SYNTAX:
+                raise
+            return False
 
     async def check_syntax(self, ask: Ask) -> None:
         """Raises PgError where a question about data cannot be read, and for nothing else."""
@@ -74,6 +80,11 @@ class Asker:
         except PgError as error:
             if error.code == errors.SYNTAX:
                 raise
+
+    def check_values(self, values: Values) -> None:
+        """Raises PgError for a value that is none of its type. Of which kinds the guard has values is told later."""
+        if set(values.types) <= parameters.KNOWN:
+            self._values(values)
 
     async def types(self, ask: Ask, declared: Sequence[int]) -> tuple[int, ...]:
         """The types of a question's parameters. Raises PgError."""
@@ -85,7 +96,7 @@ class Asker:
         try:
             yield
         except PgError as error:
-            if error.message == TOLD:
+            if error.message == TOLD or error.code in (errors.UNDEFINED_TABLE, errors.UNDEFINED_COLUMN):
                 _log.warning("a question about the catalog was not answered", extra={"relations": relations(ask.text)})
             raise error.moved(ask.start) from None
 
@@ -97,12 +108,19 @@ class Asker:
             with self._watched(ask):
                 return await self._of_catalog(self.shadow().columns, question)
         made = self._template(ask)
-        if given is None:
-            given = neutral(parameters.kinds(types, made.arrays))
-            given = tuple([one] if at in made.arrays else one for at, one in enumerate(given, 1))
-        else:
+        if given is not None:
             parameters.kinds(types, made.arrays)
-        return await self._described(ask, self._said(ask, made, given))
+            found = await self._described(ask, self._said(ask, made, given))
+        elif (wide := parameters.neutral(types, made.arrays, wide=True)) != (
+            narrow := parameters.neutral(types, made.arrays)
+        ):
+            try:
+                found = await self._described(ask, self._said(ask, made, wide))
+            except PgError:  # as where the number is one of days
+                found = await self._described(ask, self._said(ask, made, narrow))
+        else:
+            found = await self._described(ask, self._said(ask, made, narrow))
+        return self._as_declared(found, made, types)
 
     async def _described(self, ask: Ask, said: Said) -> list[Column]:
         nothing = empty.read(said.text)
@@ -152,7 +170,16 @@ class Asker:
         except (Refused, Unavailable, Internal) as error:
             raise self._told(error, ask, said.place) from None
         result = Result.of_table(answer.table, answer.labels)
-        return Answered(Result(tuple(self._shown(result.columns)), result.count, result.portion), answer.notes)
+        found = self._as_declared(self._shown(result.columns), made, values.types if values.raw else ())
+        return Answered(Result(tuple(found), result.count, result.portion), answer.notes)
+
+    def _as_declared(self, columns: list[Column], made: Template, types: Sequence[int]) -> list[Column]:
+        """A column that is a parameter and nothing else has its type and no name, whatever the value is."""
+        found = list(columns)
+        for at, (number, name) in (parameters.bare(made.sketch()) if types else {}).items():
+            type_ = BY_OID.get(types[number - 1]) if number not in made.arrays else None
+            found[at] = Column(name, type_ or found[at].type)
+        return found
 
     def _guessed(self, ask: Ask, declared: Sequence[int]) -> tuple[int, ...]:
         question = self._asked(ask, None)
@@ -205,7 +232,7 @@ class Asker:
         told = errors.told(error)
         if told.position is not None:
             told.position = place(told.position)
-        return told.moved(ask.start)
+        return told.moved(ask.start).placed(ask.whole)
 
     async def _of_catalog(self, work: Callable[..., Any], question: Question, cancel: Cancel | None = None) -> Any:
         """Have the catalog that the client sees do something with a question. Raises PgError."""

@@ -14,14 +14,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+from sqlglot import exp
 
 from kgather._guard.catalog import Catalog, TableInfo
 from kgather._guard.plan import Kind
 from kgather._guard.policy import fold
 from kgather._server.postgres import types
-from kgather._server.postgres.catalog_lists import DEFINITIONS
+from kgather._server.postgres.catalog_lists import DEFINITIONS, NUMBERS
 from kgather._server.postgres.catalog_sql import Question, read
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
+from kgather._server.postgres.errors import (
+    AMBIGUOUS_COLUMN,
+    DIVISION_BY_ZERO,
+    GROUPING,
+    NOT_SUPPORTED,
+    TOLD,
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    PgError,
+)
 from kgather._server.postgres.result import Column, Result
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.types import PgType
@@ -62,20 +72,6 @@ _ROLE_ROW = {
     "rolconnlimit": -1,
     "rolbypassrls": False,
 }
-_OWN = {
-    "pg_type": 1247,
-    "pg_attribute": 1249,
-    "pg_proc": 1255,
-    "pg_class": 1259,
-    "pg_database": 1262,
-    "pg_attrdef": 2604,
-    "pg_constraint": 2606,
-    "pg_description": 2609,
-    "pg_index": 2610,
-    "pg_namespace": 2615,
-}
-"""Relations of the catalog that clients name as regclass, as PostgreSQL numbers them."""
-
 _TYPES = """
 16 bool 1 B 1000 c|17 bytea -1 U 1001 i|18 char 1 Z 1002 c|19 name 64 S 1003 c|20 int8 8 N 1016 d|21 int2 2 N 1005 s
 23 int4 4 N 1007 i|25 text -1 S 1009 i|26 oid 4 N 1028 i|700 float4 4 N 1021 i|701 float8 8 N 1022 d
@@ -92,7 +88,6 @@ _UNDERSCORED = frozenset(
 )
 _PREFERRED = {"bool", "text", "oid", "float8", "timestamptz", "interval"}
 
-_TOLD = "This question about the catalog is not answered here."
 _SECONDS = 5.0
 _ROWS = 50_000
 _MEMORY = "256MB"
@@ -138,7 +133,7 @@ class ShadowCatalog:
         except PgError:
             raise
         except Exception:  # whatever the parser makes of a text: there is one answer to it
-            raise PgError(NOT_SUPPORTED, _TOLD) from None
+            raise PgError(NOT_SUPPORTED, TOLD) from None
 
     def columns(
         self, question: Question, who: Who, settings: Settings, ended: Callable[[], bool] = lambda: False
@@ -155,7 +150,7 @@ class ShadowCatalog:
             columns = _columns(question, relation)
             rows = relation.limit(_ROWS + 1).fetchall()
         if len(rows) > _ROWS:
-            raise PgError(NOT_SUPPORTED, _TOLD)
+            raise PgError(NOT_SUPPORTED, TOLD)
         return Result.of_rows(columns, rows)
 
     @contextmanager
@@ -168,16 +163,17 @@ class ShadowCatalog:
                 yield con.sql(question.sql(settings))
             except PgError:
                 raise
-            except Exception:  # whatever the engine says: it is not for the client
-                raise PgError(NOT_SUPPORTED, _TOLD) from None
+            except Exception as error:  # whatever the engine says: its text is not for the client
+                raise _told(error, question) from None
 
     def _fill(self, catalog: Catalog) -> None:
         fill = _Filler(self._con)
         for oid, name in ((_MAIN, "main"), (_PG, "pg_catalog"), (_INFO, "information_schema")):
             fill.row("kg_pg.pg_namespace", oid=oid, nspname=name, nspowner=_OWNER)
             fill.row("kg_info.schemata", schema_name=name, schema_owner="kgather")
-        for name, oid in _OWN.items():
+        for name, oid in NUMBERS.items():
             fill.row("kg_pg.pg_class", **_class(oid, name, _PG))
+            _fill_row_type(fill, oid, name, _PG)
         _fill_types(fill)
         _fill_functions(fill)
         fill.row("kg_pg.pg_database", oid=_DATABASE, **_DATABASE_ROW)
@@ -194,6 +190,49 @@ class ShadowCatalog:
         for oid, info in enumerate(shown, _FIRST):
             _fill_table(fill, oid, info)
         fill.done()
+
+
+def _told(error: Exception, question: Question) -> PgError:
+    """What a client is told of an error of the engine: which of its own names is none, or that there is no answer."""
+    for pattern, code, told in _FAULTS:
+        found = re.search(pattern, str(error))
+        if found is None:
+            continue
+        names = [name for name in found.groups() if name is not None]
+        at = _place_of(names, question)
+        if at is None and names:
+            break
+        return PgError(code, told.format(*names), at)
+    return PgError(NOT_SUPPORTED, TOLD)
+
+
+def _place_of(names: Sequence[str], question: Question) -> int | None:
+    """Where names stand first in a question, side by side; None where they do not."""
+    for node in question.tree.find_all(exp.Column):
+        parts = [part for part in node.parts if isinstance(part, exp.Identifier) and "start" in part.meta]
+        written = [part.name.lower() for part in parts]
+        if parts and [name.lower() for name in names] in (written, written[-1:], written[:1]):
+            return int(parts[0].meta["start"]) + 1
+    return None
+
+
+_FAULTS = (
+    (
+        r'(?:Values list|Table) "([^"]+)" does not have a column named "([^"]+)"',
+        UNDEFINED_COLUMN,
+        "column {}.{} does not exist",
+    ),
+    (r'Referenced column "([^"]+)" not found', UNDEFINED_COLUMN, 'column "{}" does not exist'),
+    (r'Referenced table "([^"]+)" not found', UNDEFINED_TABLE, 'missing FROM-clause entry for table "{}"'),
+    (r'Ambiguous reference to column name "([^"]+)"', AMBIGUOUS_COLUMN, 'column reference "{}" is ambiguous'),
+    (
+        r'column "([^"]+)" must appear in the GROUP BY clause',
+        GROUPING,
+        'column "{}" must appear in the GROUP BY clause or be used in an aggregate function',
+    ),
+    (r"Division by zero", DIVISION_BY_ZERO, "division by zero"),
+)
+"""What the engine says of a question, the code, and what the client is told instead."""
 
 
 def _set_variables(con: duckdb.DuckDBPyConnection, who: Who) -> None:
@@ -306,6 +345,39 @@ def _fill_types(fill: _Filler) -> None:
             )
 
 
+def _fill_row_type(fill: _Filler, oid: int, name: str, namespace: int) -> None:
+    """The type of a relation's rows, and that of arrays of it."""
+    for number, named, kind, category, element, array, relation in (
+        (oid + _ROW_TYPES, name, "c", "C", 0, oid + 2 * _ROW_TYPES, oid),
+        (oid + 2 * _ROW_TYPES, f"_{name}", "b", "A", oid + _ROW_TYPES, 0, 0),
+    ):
+        fill.row(
+            "kg_pg.pg_type",
+            oid=number,
+            typname=named,
+            typnamespace=namespace,
+            typowner=_OWNER,
+            typlen=-1,
+            typbyval=False,
+            typtype=kind,
+            typcategory=category,
+            typispreferred=False,
+            typisdefined=True,
+            typdelim=",",
+            typrelid=relation,
+            typelem=element,
+            typarray=array,
+            **_functions_of("record" if kind == "c" else "array"),
+            typalign="d",
+            typstorage="x",
+            typnotnull=False,
+            typbasetype=0,
+            typtypmod=-1,
+            typndims=0,
+            typcollation=0,
+        )
+
+
 def _fill_functions(fill: _Filler) -> None:
     """The functions that read and write types, which clients join pg_type with, and those that answers are made of."""
     names = [line.split()[1] for line in re.split(r"[|\n]", _TYPES.strip())]
@@ -350,6 +422,7 @@ def _fill_table(fill: _Filler, oid: int, info: TableInfo) -> None:
     """A table of the policy, with the columns that it shows."""
     shown = [column for column in info.columns.values() if column.role != "hidden"]
     fill.row("kg_pg.pg_class", **_class(oid, info.name, _MAIN, len(shown)))
+    _fill_row_type(fill, oid, info.name, _MAIN)
     for relation in ("pg_stat_all_tables", "pg_stat_user_tables", "pg_statio_all_tables", "pg_statio_user_tables"):
         fill.row(f"kg_pg.{relation}", relid=oid, schemaname="main", relname=info.name)
     for relation in ("table_privileges", "role_table_grants"):
@@ -370,7 +443,7 @@ def _fill_table(fill: _Filler, oid: int, info: TableInfo) -> None:
         if info.policy.public
         else f"protected: {'a row is a person' if info.grain == 'unit' else 'rows of people'}"
     )
-    fill.row("kg_pg.pg_description", objoid=oid, classoid=_OWN["pg_class"], objsubid=0, description=what)
+    fill.row("kg_pg.pg_description", objoid=oid, classoid=NUMBERS["pg_class"], objsubid=0, description=what)
     for number, column in enumerate(shown, 1):
         type_ = OF_KIND.get(column.kind, types.STRING)
         fill.row(
@@ -412,7 +485,7 @@ def _fill_table(fill: _Filler, oid: int, info: TableInfo) -> None:
             is_generated="NEVER",
         )
         fill.row(
-            "kg_pg.pg_description", objoid=oid, classoid=_OWN["pg_class"], objsubid=number, description=column.role
+            "kg_pg.pg_description", objoid=oid, classoid=NUMBERS["pg_class"], objsubid=number, description=column.role
         )
 
 
@@ -437,6 +510,10 @@ _OF_DUCKDB = {
     "BLOB": types.BYTEA,
     "DATE": types.DATE,
     "TIMESTAMP": types.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": types.TIMESTAMPTZ,
+    "TIME": types.TIME,
+    "INTERVAL": types.INTERVAL,
+    "JSON": types.JSON,
 }
 
 

@@ -7,7 +7,8 @@ create view kg_pg.kg_classes as
   select c.oid as kg_oid, c.relname as kg_name, n.nspname as kg_schema
   from kg_pg.pg_class as c join kg_pg.pg_namespace as n on n.oid = c.relnamespace;
 create view kg_pg.kg_types as
-  select oid as kg_oid, typname as kg_name, typcategory = 'A' as kg_is_array from kg_pg.pg_type;
+  select oid as kg_oid, typname as kg_name, typcategory = 'A' as kg_is_array, typelem as kg_element
+  from kg_pg.pg_type;
 create view kg_pg.kg_schemas as select oid as kg_oid, nspname as kg_name from kg_pg.pg_namespace;
 create view kg_pg.kg_texts as
   select objoid as kg_oid, classoid as kg_class, objsubid as kg_number, description as kg_text from kg_pg.pg_description;
@@ -30,7 +31,8 @@ create macro kg_type_name(id) as case id
 end;
 create macro format_type(id, modifier) as coalesce(
   kg_type_name(id),
-  (select if(kg_is_array, kg_name[2:] || '[]', kg_name) from kg_pg.kg_types where kg_oid = id),
+  (select if(kg_is_array, coalesce(kg_type_name(kg_element), kg_name[2:]) || '[]', kg_name)
+    from kg_pg.kg_types where kg_oid = id),
   if(id is null, null, '???')
 );
 create macro kg_regtype(name) as (
@@ -61,7 +63,10 @@ create macro pg_backend_pid() as coalesce(getvariable('kg_pid'), 0);
 create macro pg_postmaster_start_time() as cast(null as timestamp);
 create macro pg_conf_load_time() as cast(null as timestamp);
 create macro txid_current() as 1;
-create macro pg_advisory_unlock_all() as cast(null as varchar);
+create macro transaction_timestamp() as now();
+create macro statement_timestamp() as now();
+create macro clock_timestamp() as now();
+create macro pg_advisory_unlock_all() as '';
 create macro pg_get_expr(node, id) as cast(null as varchar), (node, id, pretty) as cast(null as varchar);
 create macro pg_get_viewdef(id) as cast(null as varchar), (id, pretty) as cast(null as varchar);
 create macro pg_get_ruledef(id) as cast(null as varchar), (id, pretty) as cast(null as varchar);
@@ -144,7 +149,10 @@ create macro pg_stat_get_live_tuples(id) as cast(null as bigint);
 create macro pg_relation_filenode(id) as cast(null as bigint);
 create macro pg_relation_filepath(id) as cast(null as varchar);
 create macro pg_collation_for(value) as cast(null as varchar);
-create macro pg_typeof(value) as lower(typeof(value));
+create macro pg_typeof(value) as case typeof(value)
+  when 'VARCHAR' then 'text' when 'UINTEGER' then 'oid' when 'DOUBLE' then 'double precision' when 'FLOAT' then 'real'
+  when 'HUGEINT' then 'numeric' when 'TINYINT' then 'smallint' when 'TIMESTAMP' then 'timestamp without time zone'
+  else if(typeof(value) like 'DECIMAL%', 'numeric', lower(typeof(value))) end;
 create macro pg_column_size(value) as cast(null as integer);
 create macro pg_ts_config_is_visible(id) as true;
 create macro pg_ts_dict_is_visible(id) as true;

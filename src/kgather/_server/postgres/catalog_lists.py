@@ -54,6 +54,18 @@ FROM_NAME: Mapping[str, str] = _LISTS["from_name"]
 TO_NAME: Mapping[str, str] = _LISTS["to_name"]
 """The functions that casts to regclass and its kin become."""
 
+JSON_CALLS: Mapping[str, str] = _LISTS["json"]
+"""Functions that make JSON, and DuckDB's for them."""
+
+SCHEMAS = frozenset({"main", "pg_catalog", "information_schema"})
+"""The schemas that there are."""
+
+TYPE_NAMES = frozenset(_LISTS["type_names"])
+"""Names of types, as PostgreSQL and SQL have them."""
+
+NUMBERS: Mapping[str, int] = _LISTS["numbers"]
+"""Relations of the catalog, as PostgreSQL numbers them."""
+
 SHOWN: Mapping[str, str] = _LISTS["shown"]
 """Relations that look different to each session, and the views that stand for them."""
 

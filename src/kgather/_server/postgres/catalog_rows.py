@@ -3,7 +3,9 @@ order of rows that nobody asked for."""
 
 from sqlglot import exp
 
+from kgather._guard import series
 from kgather._guard.labels import label
+from kgather._server.postgres.errors import NOT_SUPPORTED, TOLD, PgError
 
 _TABLE_MACROS = frozenset(
     {"pg_get_keywords", "pg_show_all_settings", "pg_available_extensions", "pg_available_extension_versions"}
@@ -79,11 +81,40 @@ def _positions(values: exp.Expr) -> exp.Expr:
     return _unnested(exp.Anonymous(this="range", expressions=[exp.Literal.number(1), end]))
 
 
+def short_series(call: exp.GenerateSeries) -> exp.Expr:
+    """A series that is made only if it is short: DuckDB makes all of it at once, whatever its limit of memory is.
+    Raises PgError where it is long, or where nothing says how long one of dates is."""
+    start, end, step = (call.args.get(name) for name in ("start", "end", "step"))
+    many = series.length(call)
+    if start is None or end is None or (many is not None and many > series.LONGEST):
+        raise PgError(NOT_SUPPORTED, TOLD)
+    stop = end.copy()
+    if many is None:
+        if step is not None and not (isinstance(step.unnest(), exp.Literal | exp.Neg) and not step.unnest().is_string):
+            raise PgError(NOT_SUPPORTED, TOLD)
+        far = exp.GT(
+            this=exp.Abs(this=exp.Sub(this=exp.Paren(this=end.copy()), expression=exp.Paren(this=start.copy()))),
+            expression=exp.Literal.number(series.LONGEST),
+        )
+        stop = exp.Case(
+            ifs=[exp.If(this=far, true=exp.Anonymous(this="error", expressions=[exp.Literal.string("long")]))],
+            default=end.copy(),
+        )
+    given = [start.copy(), stop, *([step.copy()] if step is not None else [])]
+    return exp.Anonymous(this="generate_series", expressions=given)
+
+
+_DIGITS = 10
+"""Numbers with fewer fit into an integer."""
+
+
 def _set_of(call: exp.Expr) -> exp.Expr:
     """A function that gives rows, as one that gives an array, unnested; any other as it is."""
     if isinstance(call, exp.GenerateSeries | exp.ExplodingGenerateSeries):
         parts = [call.args[name] for name in ("start", "end", "step") if call.args.get(name) is not None]
-        return _unnested(exp.Anonymous(this="generate_series", expressions=[part.copy() for part in parts]))
+        made = _unnested(short_series(call))
+        whole = all(isinstance(part.unnest(), exp.Literal) and part.unnest().is_int for part in parts)
+        return exp.cast(made, "int") if whole and all(len(part.name) < _DIGITS for part in parts) else made
     if isinstance(call, exp.Anonymous) and call.name.lower() == "generate_subscripts":
         return _positions(call.expressions[0])
     return call.copy()

@@ -15,9 +15,19 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from kgather._guard.labels import label
-from kgather._server.postgres.catalog_lists import CHARS, MACROS, SESSION, SHOWN, TYPES
-from kgather._server.postgres.catalog_writing import TOLD, is_null, plain, truth, written
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError, no_parameter
+from kgather._server.postgres.catalog_growth import is_bounded
+from kgather._server.postgres.catalog_lists import CHARS, MACROS, SCHEMAS, SESSION, SHOWN, TYPE_NAMES, TYPES
+from kgather._server.postgres.catalog_writing import NAMES, USERS, is_null, plain, spell_names, truth, written
+from kgather._server.postgres.errors import (
+    NOT_SUPPORTED,
+    TOLD,
+    UNDEFINED_OBJECT,
+    UNDEFINED_SCHEMA,
+    UNDEFINED_TABLE,
+    PgError,
+    no_parameter,
+)
+from kgather._server.postgres.lexer import tokens as lex
 from kgather._server.postgres.parameters import around, begins_a_query, bind, casts
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.types import INT8
@@ -35,7 +45,7 @@ _APART = "Ask about the catalog and about data in statements of their own."
 _ABOUT = re.compile(
     r"\b(?:_?pg_\w|inet_(?:server|client)_|has_\w+_privilege\b|txid_current\b|(?:information_schema|obj_description|"
     r"col_description|format_type|to_reg\w+|reg(?:class|type|proc|namespace|role|oper|config)\w*|"
-    rf"{'|'.join(sorted(SESSION))})\b)",
+    rf"{'|'.join(sorted(SESSION))}|now|current_(?:date|time|timestamp|role)|local(?:time|timestamp)|(?:clock|transaction|statement)_timestamp|user|generate_series)\b)|/",
     re.IGNORECASE,
 )
 """What a statement has to hold to be worth parsing: most are not about the catalog."""
@@ -88,7 +98,7 @@ def read(
     if not may_ask(text):
         return None
     try:
-        tokens = _POSTGRES.tokenize(text)
+        tokens = _whole_tables(_POSTGRES.tokenize(_apart(text)))
         if len(tokens) > _TOKENS or not begins_a_query(tokens):
             return None
         trees = [tree for tree in _POSTGRES.parser().parse(_plainer(tokens), text) if tree is not None]
@@ -103,21 +113,35 @@ def read(
         return None
     ours = [_ours(table, known, data, tree) for table in tree.find_all(exp.Table)]
     if not all(ours):
-        if any(ours) and any(
-            own and not _is_local(table, tree) for own, table in zip(ours, tree.find_all(exp.Table), strict=True)
+        if any(
+            own and isinstance(table.this, exp.Identifier) and not _is_local(table, tree)
+            for own, table in zip(ours, tree.find_all(exp.Table), strict=True)
         ):
             raise PgError(NOT_SUPPORTED, _APART)
         return None
+    tree.meta["text"] = text  # which words there were
     if not ours and not _asks_of_session(tree):
         return None
     near = around(tree, lambda node: _beside(node, tree, known))
     types = tuple(oid or near.get(at, 0) for at, oid in enumerate(casts(tokens), 1))
     if parameters is not None:
         _check_given(tokens, len(parameters))
-    bind(tree, parameters if parameters is not None else (None,) * len(types))
+    labels = _labels(tree)
+    bind(tree, parameters, types)
     for table in tree.find_all(exp.Table):
         _place(table, known)
-    return Question(tree, _labels(tree), _configured(tree), types)
+    for cast in list(tree.find_all(exp.Cast)):
+        spell_names(cast)
+    for cast in tree.find_all(exp.Cast):
+        _check_name(cast, known, data)
+    own = (node.name.lower() for node in tree.find_all(exp.Anonymous))
+    if any(name in _OURS or name.startswith("kg_") for name in own) or not is_bounded(tree):
+        raise PgError(NOT_SUPPORTED, TOLD)
+    return Question(tree, labels, _configured(tree), types)
+
+
+_OURS = frozenset({"range", "error", "divide"})
+"""Functions of DuckDB that only this server writes."""
 
 
 # Words
@@ -128,6 +152,24 @@ def _check_given(tokens: Sequence[Token], count: int) -> None:
     for token, behind in pairwise(tokens):
         if token.token_type == TokenType.PARAMETER and behind.text.isdecimal() and int(behind.text[:9]) > count:
             raise no_parameter(behind.text[:20], token.start + 1)
+
+
+def _apart(text: str) -> str:
+    """A text with parameters that no quotation begins with, as it does in ($1,$2); all else stays in its place."""
+    marks = [token.start for token in lex(text) if token.kind == "parameter"] if "$" in text else []
+    for at in marks:
+        text = f"{text[:at]}@{text[at + 1 :]}"
+    return text
+
+
+def _whole_tables(tokens: list[Token]) -> list[Token]:
+    """TABLE name is SELECT * FROM name."""
+    if len(tokens) < 2 or tokens[0].token_type != TokenType.TABLE:
+        return tokens
+    first = tokens[0]
+    words = ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"))
+    made = [Token(kind, word, first.line, first.col, first.start, first.end) for kind, word in words]
+    return [*made, *tokens[1:]]
 
 
 def _plainer(tokens: list[Token]) -> list[Token]:
@@ -152,6 +194,17 @@ def _plainer(tokens: list[Token]) -> list[Token]:
         elif word == "collate" and rest and _skipped(rest) is not None:
             at += 1 + (_skipped(rest) or 0)
         elif (
+            token.token_type == TokenType.SELECT
+            and types[:1] == [TokenType.FROM]
+            and not (found and found[-1].token_type == TokenType.ALIAS)
+        ):
+            # Rows without columns, as in EXISTS.
+            found += [token, Token(TokenType.NULL, "NULL", token.line, token.col, token.start, token.end)]
+            at += 1
+        elif word == "oid" and found and found[-1].token_type == TokenType.DCOLON and types[:2] == _BRACKETS:
+            found.append(Token(TokenType.BIGINT, "BIGINT", token.line, token.col, token.start, token.end))
+            at += 1
+        elif (
             found
             and found[-1].token_type in (TokenType.DCOLON, TokenType.ALIAS)
             and word in TYPES
@@ -161,8 +214,8 @@ def _plainer(tokens: list[Token]) -> list[Token]:
             found.append(Token(kind, kind.name, token.line, token.col, token.start, token.end))
             at += 1
         elif found and found[-1].token_type == TokenType.DCOLON and word in _REGS and types[:2] == _BRACKETS:
-            # Nothing that is shown has arrays of these.
-            found.append(Token(TokenType.TEXT, "TEXT", token.line, token.col, token.start, token.end))
+            # The parser has no arrays of these.
+            found.append(Token(TokenType.VAR, f"{NAMES}{word}", token.line, token.col, token.start, token.end))
             at += 1
         elif (
             found
@@ -230,6 +283,14 @@ def _is_local(table: exp.Table, tree: exp.Expr) -> bool:
     return not table.db and table.name.lower() in {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
 
 
+_ALONE = (
+    *(exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Localtime, exp.Localtimestamp),
+    *(exp.Div, exp.GenerateSeries, exp.ExplodingGenerateSeries),
+)
+"""What the guard does not answer, or in another way than PostgreSQL. Without a table nothing is asked of data, so that
+PostgreSQL's rules hold."""
+
+
 def _asks_of_session(tree: exp.Expr) -> bool:
     for node in tree.walk():
         if isinstance(node, exp.CurrentSchema | exp.CurrentVersion | exp.CurrentDatabase | exp.CurrentUser):
@@ -237,6 +298,10 @@ def _asks_of_session(tree: exp.Expr) -> bool:
         if isinstance(node, exp.SessionUser | exp.CurrentSchemas | exp.CurrentCatalog | exp.CurrentRole):
             return True
         if isinstance(node, exp.Cast) and isinstance(node.to, exp.ObjectIdentifier):
+            return True
+        if isinstance(node, _ALONE) and not tree.find(exp.Table):
+            return True
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in USERS and not tree.find(exp.Table):
             return True
         if isinstance(node, exp.Anonymous) and (node.name.lower() in MACROS or node.name.lower() in SESSION):
             return True
@@ -251,7 +316,9 @@ def _place(table: exp.Table, known: Known) -> None:
     if not schema and not name.startswith("pg_"):
         return  # made in the statement
     if (place, name) not in known:
-        raise PgError(NOT_SUPPORTED, TOLD)
+        at = min((one.meta["start"] for one in table.find_all(exp.Identifier) if "start" in one.meta), default=None)
+        told = f"{schema}.{name}" if schema else name
+        raise PgError(UNDEFINED_TABLE, f'relation "{told[:80]}" does not exist', None if at is None else at + 1)
     shown = SHOWN.get(name, name)
     if not table.alias:
         table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
@@ -290,6 +357,48 @@ def _configured(tree: exp.Expr) -> tuple[tuple[str, str, bool], ...]:
             raise PgError(NOT_SUPPORTED, TOLD)
         found.append((name, value, local))
     return tuple(found)
+
+
+def _check_name(node: exp.Cast, known: Known, data: frozenset[str]) -> None:
+    """Raises PgError for a constant that is cast to regclass or its kin and names nothing."""
+    constant = node.this.unnest()
+    while isinstance(constant, exp.Cast) and not isinstance(constant.to, exp.ObjectIdentifier):
+        constant = constant.this.unnest()
+    if not isinstance(node.to, exp.ObjectIdentifier) or not isinstance(constant, exp.Literal):
+        return
+    kind, name = str(node.to.this).upper(), constant.name
+    if not constant.is_string or name.isdigit() or name == "-":
+        return
+    *before, last = [_folded(part) for part in _PART.findall(name)] or [""]
+    schema = before[-1] if before else ""
+    if kind == "REGCLASS":
+        there = last in data and schema in ("", "main")
+        there = there or (_SCHEMAS.get(schema or "pg_catalog", ""), last) in known
+        code, told = UNDEFINED_TABLE, "relation"
+    elif kind == "REGNAMESPACE":
+        there, code, told = last in SCHEMAS, UNDEFINED_SCHEMA, "schema"
+    elif kind == "REGTYPE":
+        there, code, told = _is_type(last, data), UNDEFINED_OBJECT, "type"
+    else:
+        return
+    if not there:
+        at = constant.meta.get("start")
+        raise PgError(code, f'{told} "{name[:80]}" does not exist', None if at is None else at + 1)
+
+
+_PART = re.compile(r'"(?:[^"]|"")*"|[^."]+')
+"""A part of a name."""
+
+
+def _folded(part: str) -> str:
+    """A part of a name, as it is kept."""
+    part = part.strip()
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
+
+
+def _is_type(name: str, data: frozenset[str]) -> bool:
+    name = re.sub(r"\s*\([\d, ]*\)", "", name)
+    return name.removesuffix("[]").removeprefix("_").strip() in TYPE_NAMES | data
 
 
 def _depth(tree: exp.Expr) -> int:

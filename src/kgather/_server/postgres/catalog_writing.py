@@ -5,6 +5,7 @@ columns that every table has. Functions that are in no list are refused. `catalo
 """
 
 import re
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -14,6 +15,7 @@ from kgather._server.postgres.catalog_lists import (
     FROM_NAME,
     FUNCTIONS,
     HARMLESS,
+    JSON_CALLS,
     MACROS,
     SAME_IN_DUCKDB,
     SYSTEM_COLUMNS,
@@ -21,13 +23,10 @@ from kgather._server.postgres.catalog_lists import (
     VALUES,
     VALUES_OF_CALLS,
 )
-from kgather._server.postgres.catalog_rows import name_groups, order, rows
-from kgather._server.postgres.errors import NOT_SUPPORTED, PgError
+from kgather._server.postgres.catalog_rows import name_groups, order, rows, short_series
+from kgather._server.postgres.errors import NOT_SUPPORTED, TOLD, PgError
 from kgather._server.postgres.session_settings import Settings
 from kgather._server.postgres.types import TRUTH
-
-TOLD = "This question about the catalog is not answered here."
-"""The one text for all that cannot be answered."""
 
 
 def written(tree: exp.Expr, settings: Settings) -> str:
@@ -42,6 +41,14 @@ def written(tree: exp.Expr, settings: Settings) -> str:
         _compare_numbers(compared)
     for cast in list(tree.find_all(exp.Cast)):
         _show_name(cast)
+    for shown in _outputs(tree):
+        node = shown.unalias().unnest()
+        kind = node.to if isinstance(node, exp.Cast) else None
+        if not isinstance(kind, exp.ObjectIdentifier) or not _is_name(node.this.unnest()):
+            continue
+        if str(kind.this).upper() in TO_NAME:
+            # What is shown of a name is the name, not the number.
+            node.replace(exp.Cast(this=node.copy(), to=kind.copy()))
     order(tree)
     for node in list(tree.walk(bfs=True))[::-1]:  # what is inside comes first
         new = _rewritten(node, settings)
@@ -52,6 +59,13 @@ def written(tree: exp.Expr, settings: Settings) -> str:
         else:
             node.replace(new)
     return tree.sql("duckdb", comments=False)
+
+
+def _outputs(tree: exp.Expr) -> list[exp.Expr]:
+    """The columns of the answer."""
+    if isinstance(tree, exp.SetOperation):
+        return [*_outputs(tree.this), *_outputs(tree.expression)]
+    return _outputs(tree.this) if isinstance(tree, exp.Subquery) else list(tree.expressions)
 
 
 def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
@@ -81,17 +95,31 @@ def _rewritten(node: exp.Expr, settings: Settings) -> exp.Expr | None:
         return same
     if isinstance(node, exp.Column) and (told := _of_every_table(node)) is not None:
         return told
+    if isinstance(node, exp.Div):
+        return _divided(node)
+    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries):
+        return exp.Anonymous(this="unnest", expressions=[short_series(node)])
     if isinstance(node, exp.Anonymous):
         return _called(node, settings)
+    if isinstance(node, exp.JSONArrayAgg):
+        return _json_list(node.this, node.args.get("order"))
+    if isinstance(node, exp.JSONObjectAgg):
+        return exp.Anonymous(this="json_group_object", expressions=[each.copy() for each in _pairs(node.expressions)])
+    if isinstance(node, exp.JSONObject):
+        return exp.Anonymous(this="json_object", expressions=[each.copy() for each in _pairs(node.expressions)])
     if isinstance(node, exp.Func) and type(node).__name__ not in HARMLESS:
         raise PgError(NOT_SUPPORTED, TOLD)
     return None
 
 
+USERS = frozenset({"user", "current_role"})
+"""Words for who is logged in that are parsed as columns."""
+
+
 def _of_every_table(node: exp.Column) -> exp.Expr | None:
     """The columns that PostgreSQL has in every table: clients look at them for changes, and there are none."""
     name = node.name.lower()
-    if name == "user" and not node.table and not node.this.args.get("quoted"):
+    if name in USERS and not node.table and not node.this.args.get("quoted"):
         return _parsed("kg_user()")
     return _parsed(SYSTEM_COLUMNS[name]) if name in SYSTEM_COLUMNS else None
 
@@ -136,6 +164,9 @@ def _no_function(node: exp.Binary) -> exp.Expr | None:
 
 def _called(node: exp.Anonymous, settings: Settings) -> exp.Expr | None:
     name = node.name.lower()
+    for each in node.expressions:
+        if isinstance(each, exp.Column) and isinstance(each.this, exp.Star):
+            each.replace(exp.column(each.args["table"].copy()))  # a row, as in f(t.*)
     if name in ("current_setting", "set_config"):
         first = plain(node.expressions[0]) if node.expressions else None
         if first is None and node.expressions and is_null(node.expressions[0]):
@@ -153,13 +184,36 @@ def _called(node: exp.Anonymous, settings: Settings) -> exp.Expr | None:
     if name == "all" and len(node.expressions) == 1:
         listed = _listed(node.expressions[0])
         return exp.Anonymous(this="ALL", expressions=[listed]) if listed is not None else None
-    if name in ("json_build_object", "jsonb_build_object"):
-        return exp.Anonymous(this="json_object", expressions=[each.copy() for each in node.expressions])
+    if name in JSON_CALLS:
+        return exp.Anonymous(this=JSON_CALLS[name], expressions=[each.copy() for each in node.expressions])
+    if name == "every":
+        return exp.Anonymous(this="bool_and", expressions=[each.copy() for each in node.expressions])
+    if name in ("json_agg", "jsonb_agg") and len(node.expressions) == 1:
+        return _json_list(node.expressions[0], None)
     if name in VALUES_OF_CALLS:
         return _parsed(VALUES_OF_CALLS[name])
     if name not in MACROS and name not in SAME_IN_DUCKDB:
         raise PgError(NOT_SUPPORTED, TOLD)
     return None
+
+
+def _divided(node: exp.Div) -> exp.Expr | None:
+    """A division as PostgreSQL has it: of whole numbers without a rest."""
+    if any(isinstance(one.unnest(), exp.Interval) for one in (node.this, node.expression)):
+        return None
+    return exp.Anonymous(this="divide", expressions=[node.this.copy(), node.expression.copy()])
+
+
+def _json_list(values: exp.Expr, order: exp.Expr | None) -> exp.Expr:
+    """json_agg: the list of what an aggregate over rows gives, as JSON."""
+    if order is not None and not isinstance(values, exp.Order):
+        values = exp.Order(this=values.copy(), expressions=[each.copy() for each in order.expressions])
+    return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=values.copy())])
+
+
+def _pairs(given: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+    for one in given:
+        yield from (one.this, one.expression) if isinstance(one, exp.JSONKeyValue) else (one,)
 
 
 def _is_name(node: exp.Expr) -> bool:
@@ -217,6 +271,10 @@ def _regged(node: exp.Cast) -> exp.Expr:
     """A cast to regclass or its kin: of a name to its number, of a number to its name."""
     kind = str(node.to.this).upper()
     inner = node.this.unnest()
+    if kind == "OID":
+        of_name = isinstance(inner, exp.Cast) and isinstance(inner.to, exp.ObjectIdentifier)
+        number = inner.this if of_name and not _is_name(inner.this.unnest()) else node.this
+        return exp.cast(number.copy(), "bigint")
     while isinstance(inner, exp.Cast) and not isinstance(inner.to, exp.ObjectIdentifier):
         inner = inner.this.unnest()
     if _is_name(inner):
@@ -227,6 +285,26 @@ def _regged(node: exp.Cast) -> exp.Expr:
         return exp.cast(node.this.copy(), "text")
     number = exp.cast(node.this.copy(), "bigint")
     return exp.func(function, number, *([exp.Null()] if function == "format_type" else []))
+
+
+NAMES = "kg_names_"
+"""What the types of arrays of regclass and its kin begin with, as they are parsed."""
+
+
+def spell_names(node: exp.Cast) -> None:
+    """An array of regclass or its kin, as one of its values; one that is no constant, as texts."""
+    of = node.to.expressions[0] if node.to.is_type(exp.DType.ARRAY) and node.to.expressions else None
+    kind = of.args.get("kind") if isinstance(of, exp.DataType) else None
+    if not isinstance(kind, exp.Identifier) or not kind.name.startswith(NAMES):
+        return
+    given = node.this.unnest()
+    listed = given if isinstance(given, exp.Array) else _listed(given)
+    if listed is None:
+        node.set("to", exp.DataType.build("text[]"))
+        return
+    reg = exp.ObjectIdentifier(this=kind.name.removeprefix(NAMES).upper())
+    items = [exp.Cast(this=item.copy(), to=reg.copy()) for item in listed.expressions]
+    node.replace(exp.Array(expressions=items) if items else exp.cast(exp.Array(expressions=[]), "bigint[]"))
 
 
 def _parsed(text: str) -> exp.Expr:

@@ -1,6 +1,7 @@
 """What clients are told when something does not work: a code, a sentence, and nothing of the database engine."""
 
 import logging
+import re
 import secrets
 from typing import NoReturn
 
@@ -37,10 +38,23 @@ NOT_SUPPORTED = "0A000"
 UNDEFINED_FUNCTION = "42883"
 UNDEFINED_PARAMETER = "42P02"
 SYNTAX = "42601"
+UNDEFINED_TABLE = "42P01"
+UNDEFINED_COLUMN = "42703"
+UNDEFINED_OBJECT = "42704"
+UNDEFINED_SCHEMA = "3F000"
+AMBIGUOUS_COLUMN = "42702"
+GROUPING = "42803"
+DIVISION_BY_ZERO = "22012"
 CANCELLED = "57014"
 SHUTTING_DOWN = "57P01"
 IDLE = "57P05"
 INTERNAL = "XX000"
+
+TOLD = "This question about the catalog is not answered here."
+"""The one text for all questions about the catalog that cannot be answered."""
+
+
+_PLACE = re.compile(r"\(line \d+, column \d+\)")
 
 
 class PgError(Exception):
@@ -59,6 +73,14 @@ class PgError(Exception):
         """The same error, of a statement that begins so many characters further on in the text."""
         if self.position is not None:
             self.position = max(self.position + by, 1)
+        return self
+
+    def placed(self, text: str) -> "PgError":
+        """The same error, whose sentence counts lines and columns in the client's whole text, as its position does."""
+        if self.position is not None and text:
+            before = text[: self.position - 1]
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            self.message = _PLACE.sub(f"(line {line}, column {column})", self.message, count=1)
         return self
 
     def response(self) -> ErrorResponse:

@@ -89,11 +89,12 @@ class Token:
 
 @dataclass(frozen=True)
 class Piece:
-    """A statement of a text. start: where it begins in the text, in characters."""
+    """A statement of a text. start: where it begins in the text, in characters; whole: the text."""
 
     text: str
     start: int
     tokens: tuple[Token, ...]
+    whole: str
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -138,7 +139,7 @@ def split(text: str) -> list[Piece]:
 def _piece(text: str, part: Sequence[Token]) -> Piece:
     start, end = part[0].start, part[-1].end
     own = tuple(Token(each.kind, each.text, each.start - start, each.end - start) for each in part)
-    return Piece(text[start:end], start, own)
+    return Piece(text[start:end], start, own, text)
 
 
 def _behind_comment(text: str, at: int) -> int:

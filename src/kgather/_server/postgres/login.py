@@ -17,10 +17,13 @@ from pygwire.messages import (
 )
 from scramp import ScramException, ScramMechanism
 
-from kgather._server.postgres.errors import WRONG_PASSWORD, FatalError
+from kgather._server.logins import FailedLogins, TooManyLoginsError
+from kgather._server.postgres.errors import TOO_MANY_CONNECTIONS, WRONG_PASSWORD, FatalError
 from kgather._server.postgres.frames import FIRST_ANSWER, NEXT_ANSWER, PASSWORD, decoded, read_frame
 from kgather._server.postgres.stream import Stream
 from kgather._server.users import Users
+
+WIRE = "postgres"
 
 _PLAIN, _BOUND = "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"
 _AFTER_FAILURE = 0.5  # seconds; guessing is slow
@@ -34,10 +37,10 @@ def _failed() -> FatalError:
 
 
 async def log_in(
-    stream: Stream, name: str, users: Users, certificate: str | None, most: int, *, delay: float = 0.0
+    stream: Stream, name: str, users: Users, certificate: str | None, most: int, failed: FailedLogins
 ) -> None:
-    """Have a client prove that it knows a user's password. certificate: of the server in PEM, over TLS. delay: seconds
-    before it is answered, right or wrong.
+    """Have a client prove that it knows a user's password. certificate: of the server in PEM, over TLS. failed: says
+    when it is its turn to be judged.
 
     Raises FatalError, after a while, where it does not; GoneError.
     """
@@ -47,6 +50,7 @@ async def log_in(
     _, content = await read_frame(stream, _ONLY, most)
     first = decoded(FIRST_ANSWER[PASSWORD], content)
     assert isinstance(first, SASLInitialResponse)
+    judged = False
     try:
         if first.mechanism not in mechanisms:
             raise _failed()
@@ -56,13 +60,25 @@ async def log_in(
         await stream.drain()
         _, content = await read_frame(stream, _ONLY, most)
         last = decoded(NEXT_ANSWER[PASSWORD], content)
-        await asyncio.sleep(delay)
         assert isinstance(last, SASLResponse)
-        server.set_client_final(last.data.decode("utf-8"))
-        proof = server.get_server_final()
-        if name not in users.names:
-            raise _failed()
+        with failed.queue(stream.address, name) as turn:
+            while seconds := turn.wait():
+                await asyncio.sleep(seconds)
+            judged = True
+            try:
+                server.set_client_final(last.data.decode("utf-8"))
+                proof = server.get_server_final()
+                if name not in users.names:
+                    raise _failed()
+            except (ScramException, UnicodeDecodeError, FatalError):
+                failed.failed(WIRE, stream.address, name)
+                raise
+            failed.succeeded(stream.address, name)
+    except TooManyLoginsError as error:
+        raise FatalError(TOO_MANY_CONNECTIONS, str(error)) from None
     except (ScramException, UnicodeDecodeError, FatalError):
+        if not judged:
+            failed.failed(WIRE, stream.address, name)
         await asyncio.sleep(_AFTER_FAILURE)
         raise _failed() from None
     stream.write(AuthenticationSASLFinal(data=proof.encode()).to_wire())

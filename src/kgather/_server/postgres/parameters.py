@@ -13,7 +13,9 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from kgather._guard import describe as described
 from kgather._guard.catalog import Catalog
+from kgather._guard.labels import label
 from kgather._guard.plan import Kind, Value
 from kgather._guard.policy import fold
 from kgather._server.postgres import types
@@ -40,6 +42,9 @@ _KINDS: Mapping[int, Kind] = {
     **dict.fromkeys((types.REGCLASS.oid, types.REGTYPE.oid), "text"),
 }
 """Types that the guard has values of."""
+
+KNOWN = frozenset(_KINDS) | frozenset(types.ELEMENTS)
+"""Types that there are values of."""
 
 _OIDS: Mapping[Kind, int] = {
     "integer": types.INT8.oid,
@@ -74,6 +79,7 @@ _WORDS = {
     "bool": types.BOOL.oid,
     "boolean": types.BOOL.oid,
 }
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)
 _WHOLE = (types.INT2.oid, types.INT4.oid, types.INT8.oid)
 _ARRAYS = {21: 1005, 23: 1007, 20: 1016, 26: 1028, 25: 1009}
 
@@ -84,12 +90,7 @@ def guessed(
     """The types of a statement's parameters. declared: by the client, 0 or missing where it does not say. arrays: the
     numbers of those that stand for all values of an array. least: how many there are, whether the text can be read or
     not."""
-    try:
-        tokens = _DUCKDB.tokenize(text)
-        # Of other statements the parser would log the text.
-        tree = _DUCKDB.parser().parse(tokens, text)[0] if begins_a_query(tokens) else None
-    except (SqlglotError, ValueError, IndexError, RecursionError):
-        tree = None
+    tree = _tree(text)
     places = around(tree, lambda node: _beside(node, tree, catalog)) if tree is not None else {}
     count = max([len(declared), least, *places])
     if count > MOST:
@@ -178,13 +179,66 @@ def _unknown(at: int) -> PgError:
     return PgError(NOT_SUPPORTED, f"Parameter ${at} is of a type that the guard has no values of.")
 
 
-def bind(tree: exp.Expr, given: Sequence[Any]) -> None:
-    """Put literals where the parameters of a question about the catalog stand. Raises PgError."""
+def neutral(oids: Sequence[int], arrays: frozenset[int] = frozenset(), *, wide: bool = False) -> tuple[Any, ...]:
+    """What stands for parameters whose values are not known yet. arrays: as for `kinds`; wide: whole numbers that do
+    not fit into an integer, where the type has such. Raises PgError as `kinds`."""
+    found: list[Any] = list(described.neutral(kinds(oids, arrays)))
+    for at, oid in enumerate(oids):
+        if wide and oid == types.INT8.oid:
+            found[at] = _WIDE
+        if at + 1 in arrays:
+            found[at] = [found[at]]
+    return tuple(found)
+
+
+_WIDE = 1 << 31
+
+
+def bare(text: str) -> Mapping[int, tuple[int, str]]:
+    """Which columns of a SELECT are a parameter and nothing else: its number, and the name of the column. The column
+    has the parameter's type."""
+    tree = _tree(text)
+    if not isinstance(tree, exp.Select) or any(one.is_star for one in tree.expressions):
+        return {}
+    found = {}
+    for at, one in enumerate(tree.expressions):
+        node = one.unalias().unnest()
+        number = _number(node) if isinstance(node, exp.Parameter | exp.Placeholder) else None
+        if number is not None:
+            found[at] = (number, label(one))
+    return found
+
+
+def _tree(text: str) -> exp.Expr | None:
+    try:
+        tokens = _DUCKDB.tokenize(text)
+        # Of other statements the parser would log the text.
+        return _DUCKDB.parser().parse(tokens, text)[0] if begins_a_query(tokens) else None
+    except (SqlglotError, ValueError, IndexError, RecursionError):
+        return None
+
+
+def bind(tree: exp.Expr, given: Sequence[Any] | None, oids: Sequence[int]) -> None:
+    """Put literals where the parameters of a question about the catalog stand, NULL of its type for what is not known
+    yet. oids: their types, 0 where nothing says it. Raises PgError."""
     for node in list(tree.find_all(exp.Parameter, exp.Placeholder)):
         number = _number(node)
-        if number is None or number > len(given):
+        if number is None or (given is not None and number > len(given)):
             raise PgError(PROTOCOL, "The statement has parameters that are not given.")
-        node.replace(_literal(given[number - 1]))
+        if given is not None and given[number - 1] is not None:
+            node.replace(_literal(given[number - 1]))
+            continue
+        oid = oids[number - 1] if number <= len(oids) else 0
+        alone = isinstance(node.parent, exp.Select | exp.Alias) and node.arg_key in ("expressions", "this")
+        name = _DUCKDB_NAMES.get(oid, "text" if alone and not oid else "")
+        node.replace(exp.cast(exp.Null(), name) if name else exp.Null())
+
+
+_DUCKDB_NAMES = {
+    **{types.BOOL.oid: "boolean", types.INT2.oid: "smallint", types.INT4.oid: "int", types.INT8.oid: "bigint"},
+    **{types.FLOAT4.oid: "real", types.FLOAT8.oid: "double", types.DATE.oid: "date"},
+    **{types.TIMESTAMP.oid: "timestamp", types.STRING.oid: "text", types.VARCHAR.oid: "text"},
+}
 
 
 def casts(tokens: Sequence[Token]) -> tuple[int, ...]:
@@ -239,7 +293,8 @@ def _guess_value(node: exp.Expr, above: exp.Expr | None, beside: Callable[[exp.E
         return types.STRING.oid
     for other in above.iter_expressions():
         if other is not node and (found := beside(other.unnest())) is not None:
-            return found
+            # A number with a fraction may be given where a whole one is beside it: so the result may have one.
+            return types.NUMERIC.oid if isinstance(above, _ARITHMETIC) and found in _WHOLE else found
     return types.STRING.oid
 
 

@@ -25,7 +25,7 @@ from kgather._server.postgres import errors
 from kgather._server.postgres.catalog import ShadowCatalog, Who
 from kgather._server.postgres.errors import FatalError, PgError
 from kgather._server.postgres.frames import read_startup
-from kgather._server.postgres.login import log_in
+from kgather._server.postgres.login import WIRE, log_in
 from kgather._server.postgres.session import Session, farewell
 from kgather._server.postgres.session_settings import VERSION, Settings, accepted
 from kgather._server.postgres.startup import options
@@ -35,14 +35,12 @@ from kgather._server.settings import ServerSettings
 from kgather._server.telemetry import Telemetry
 from kgather._server.users import Users
 
-WIRE = "postgres"
-
 _NEWEST = 0x0003_0002
 _SHORT_KEY, _LONG_KEY = 4, 32
 _HANDSHAKE = b"\x16"
 """What TLS begins with; every message of the protocol begins with a length, whose first byte is 0."""
 ALPN = "postgresql"
-_CONNECTIONS, _PRINCIPAL = "connections", "principal"
+_CONNECTIONS, _PRINCIPAL, _LOGINS = "connections", "principal", "logins"
 """Why a connection is turned away."""
 _FAREWELL = 1.0  # seconds for the last words to leave
 _CATALOG_THREADS = 2
@@ -246,7 +244,9 @@ class PostgresServer:
         oldest = min(of_it, key=lambda client: (client.greeted, client.number))
         self._telemetry.turned_away(WIRE, _CONNECTIONS)
         oldest.let_go = True
-        oldest.stream.abort()
+        if not oldest.stream.encrypting:
+            farewell(oldest.stream, FatalError(errors.TOO_MANY_CONNECTIONS, "Too many connections have not logged in."))
+        oldest.stream.close()
 
     async def _let_in(self, client: _Client, startup: StartupMessage) -> Session:
         stream = client.stream
@@ -262,12 +262,14 @@ class PostgresServer:
             raise FatalError(errors.NOT_PERMITTED, "Say who you are: the startup message names no user.")
         settings = _settings_of(startup, self._facts(user))
         certificate = self._certificate if stream.encryption is not None else None
-        delay = self._failed.delay(stream.address)
+        most = self._settings.max_unauthenticated_bytes
         try:
-            await log_in(stream, user, self._users, certificate, self._settings.max_unauthenticated_bytes, delay=delay)
-        except FatalError:
-            self._telemetry.login(WIRE, ok=False)
-            self._failed.failed(WIRE, stream.address, user)
+            await log_in(stream, user, self._users, certificate, most, self._failed)
+        except FatalError as error:
+            if error.code == errors.TOO_MANY_CONNECTIONS:
+                self._telemetry.turned_away(WIRE, _LOGINS)
+            else:
+                self._telemetry.login(WIRE, ok=False)
             raise
         self._telemetry.login(WIRE, ok=True)
         if len(self._sessions) >= self._settings.max_connections:

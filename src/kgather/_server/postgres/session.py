@@ -61,7 +61,7 @@ from kgather._server.postgres.statements import (
 )
 from kgather._server.postgres.stream import GoneError, Stream
 from kgather._server.postgres.transactions import Transaction
-from kgather._server.postgres.types import BINARY, STRING, TEXT
+from kgather._server.postgres.types import BINARY, FRACTIONS, STRING, TEXT, WHOLE
 from kgather._server.service import Service
 
 _KNOWN = frozenset(STATEMENTS) | {FUNCTION_CALL} | OUT_OF_COPY
@@ -73,6 +73,7 @@ _NO_LIMIT = 1 << 31
 _FAILED = "The transaction has failed. Nothing is answered until ROLLBACK."
 _SEVERAL = "These are several statements."
 _SEVERAL_QUESTIONS = "Several of these statements ask about data."
+_OTHERS = "The columns of the result are others now."
 _ALONE = "Send each of them in a message of its own."
 
 
@@ -276,9 +277,11 @@ class Session:
         expected = len(await self._types(prepared))
         if count != expected:
             raise PgError(errors.PROTOCOL, f"The statement takes {expected} parameters, {count} are given.")
-        self.portals[message.portal] = Portal(
+        portal = Portal(
             prepared, tuple(message.param_values), spread(formats, count), tuple(result_formats), born=self._born()
         )
+        self.asker.check_values(portal.values())
+        self.portals[message.portal] = portal
         self._send(BindComplete())
 
     async def _describe(self, message: Describe) -> None:
@@ -294,7 +297,7 @@ class Session:
             portal = self._portal(message.name)
             self._may_go_on(portal.prepared.command)
             if portal.columns is None:
-                portal.columns = await self._columns(portal.prepared, portal)
+                portal.columns = await self._columns_of_portal(portal)
             self._describe_columns(portal.columns, portal.result_formats)
         else:
             raise PgError(errors.PROTOCOL, "What is described is neither a statement nor a portal.")
@@ -385,6 +388,19 @@ class Session:
             command, await self._types(prepared), portal.values() if portal is not None else None
         )
 
+    async def _columns_of_portal(self, portal: Portal) -> Sequence[Column]:
+        """As those of its statement, which do not depend on values; where that says nothing without values, as of
+        these."""
+        prepared = portal.prepared
+        if not portal.raw or not isinstance(prepared.command, Ask):
+            return await self._columns(prepared, portal)
+        if prepared.columns is None:
+            try:
+                prepared.columns = await self._columns(prepared, None)
+            except PgError:
+                return await self._columns(prepared, portal)
+        return prepared.columns
+
     async def _run(self, portal: Portal, most: int, *, describing: bool) -> None:
         """Execute a portal, or go on with one."""
         command = portal.prepared.command
@@ -431,9 +447,12 @@ class Session:
             # The client was told which columns there are.
             told = portal.columns if portal.columns is not None else portal.prepared.columns or ()
             if [column.name for column in told] != [column.name for column in columns]:
-                raise PgError(
-                    errors.NOT_SUPPORTED, "The columns of the result are others now.", hint="Prepare it again."
-                )
+                raise PgError(errors.NOT_SUPPORTED, _OTHERS, hint="Prepare it again.")
+            if any(
+                column.type.oid in WHOLE and other.type.oid in FRACTIONS
+                for column, other in zip(told, columns, strict=True)
+            ):
+                raise PgError(errors.NOT_SUPPORTED, _OTHERS, hint="Prepare it again.")
             columns = tuple(told)
         self._check_formats(columns, formats)
         if describing and columns:

@@ -20,7 +20,7 @@ Check = Callable[[str], str | None]
 """The value as it is kept, None where it is not accepted."""
 
 _UNITS = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SCHEMAS = {"main", "public", "pg_catalog", "$user", ""}
+_SCHEMAS = {"main", "public", "pg_catalog", "information_schema", "$user", ""}
 _LONG = 1 << 31
 
 
@@ -54,7 +54,12 @@ def milliseconds(value: str) -> int | None:
 
 
 def _duration(value: str) -> str | None:
-    return None if (found := milliseconds(value)) is None else f"{found}ms" if found else "0"
+    """In the largest unit of which it is a whole number, as PostgreSQL shows it."""
+    found = milliseconds(value)
+    if not found:
+        return None if found is None else "0"
+    unit = max((one for one, size in _UNITS.items() if one and size >= 1 and found % size == 0), key=_UNITS.__getitem__)
+    return f"{found // round(_UNITS[unit])}{unit}"
 
 
 def _zone(value: str) -> str | None:
@@ -96,8 +101,14 @@ def _any(value: str) -> str | None:
 
 
 def _path(value: str) -> str | None:
-    names = {name.strip().strip("\"'").lower() for name in value.split(",")}
-    return "main" if names <= _SCHEMAS else None
+    """Schemas that there are, or that clients of PostgreSQL expect. They are shown as they were set, and tables are
+    found in main whatever it is."""
+    names = [name.strip().strip("\"'").lower() for name in value.split(",")]
+    if not set(names) <= _SCHEMAS:
+        return None
+    if names == [""]:
+        return ""
+    return ", ".join(name if name.isidentifier() else f'"{name}"' for name in names)
 
 
 def _role(value: str) -> str | None:

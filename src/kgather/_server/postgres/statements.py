@@ -5,7 +5,7 @@ The latter are read by their words, all of them: a statement is only taken for o
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kgather._server.postgres.copying import Form, read_copy
@@ -29,10 +29,12 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Ask:
-    """A question, about data or about the catalog. text: its SQL; start: where that begins in the client's text."""
+    """A question, about data or about the catalog. text: its SQL; start: where that begins in the client's text;
+    whole: that text."""
 
     text: str
     start: int = 0
+    whole: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -184,23 +186,19 @@ def _command(piece: Piece) -> Command:
         raise PgError(NOT_SUPPORTED, told, 1, hint)
     if first == "COPY":
         query, start, form = read_copy(piece.text, tokens)
-        return Copy(Ask(query, piece.start + start), form)
+        return Copy(Ask(query, piece.start + start, piece.whole), form)
     if first == "DECLARE":
         return _declare(piece)
     reader = _READERS.get(first)
     if reader is None and first not in _QUESTIONS:
         raise PgError(SYNTAX, "No statement begins like this.", 1, "Write a SELECT.")
     if reader is None:
-        unlocks = first == "SELECT" and [token.text.lower() for token in tokens[1:]] == _UNLOCK
-        # What asyncpg sends to give a connection back.
-        if unlocks:
-            return Forget("SELECT 0")
         _check_calls(tokens)
-        return Ask(piece.text, piece.start)
+        return Ask(piece.text, piece.start, piece.whole)
     if len(piece.text) > _LONGEST:
         raise PgError(NOT_SUPPORTED, _OTHERWISE, 1)
     if first == "SHOW" and [token.upper for token in tokens[1:]] == ["TABLES"]:
-        return Ask(piece.text, piece.start)
+        return Ask(piece.text, piece.start, piece.whole)
     return reader(tokens)
 
 
@@ -235,7 +233,7 @@ def _declare(piece: Piece) -> Command:
     if at + 1 >= len(tokens):
         raise PgError(SYNTAX, "The cursor is for no SELECT.", tokens[at].start + 1)
     start = tokens[at + 1].start
-    ask = Ask(piece.text[start:], piece.start + start)
+    ask = Ask(piece.text[start:], piece.start + start, piece.whole)
     return Declare(tokens[1].value, ask, scrolls, holds[:1] == ["WITH"], "BINARY" in kinds)
 
 
@@ -395,7 +393,6 @@ def _joined(tokens: Sequence[Token]) -> str:
     return " ".join(token.value for token in tokens).lower()
 
 
-_UNLOCK = ["pg_advisory_unlock_all", "(", ")"]
 _READERS = {
     **dict.fromkeys(("BEGIN", "START"), _begin),
     **dict.fromkeys(("COMMIT", "END", "ROLLBACK", "ABORT"), _end),

@@ -32,6 +32,7 @@ class Stream(asyncio.Protocol):
         self._paused = False
         self._ended = False
         self._lost = False
+        self._encrypting = False
         self._reader: asyncio.Future[None] | None = None
         self._peeking: asyncio.Event | None = None
         self._writable = asyncio.Event()
@@ -81,6 +82,11 @@ class Stream(asyncio.Protocol):
     def encryption(self) -> ssl.SSLObject | None:
         """Of an encrypted connection."""
         return self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+
+    @property
+    def encrypting(self) -> bool:
+        """Whether it is being agreed how to encrypt: nothing can be said meanwhile."""
+        return self._encrypting
 
     @property
     def address(self) -> str | None:
@@ -153,12 +159,15 @@ class Stream(asyncio.Protocol):
         assert not self._buffer, "what came before encryption is not read after it"
         transport = self._open()
         transport.write(answer)
+        self._encrypting = True
         try:
             made = await asyncio.get_running_loop().start_tls(
                 transport, self, context, server_side=True, ssl_handshake_timeout=seconds
             )
         except (OSError, ssl.SSLError):
             raise GoneError from None
+        finally:
+            self._encrypting = False
         if made is None:
             raise GoneError
         self._transport = made

@@ -269,6 +269,12 @@ INTERVAL_ISO = PgType(1186, "interval", 16, _interval_iso, _interval_binary)
 """The same as it is written where IntervalStyle is iso_8601."""
 NUMERIC = PgType(1700, "numeric", -1, _numeric, _numeric_binary)
 
+WHOLE = frozenset({INT2.oid, INT4.oid, INT8.oid, OID.oid})
+FRACTIONS = frozenset({FLOAT4.oid, FLOAT8.oid, NUMERIC.oid})
+
+BY_OID = {one.oid: one for one in (BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC, STRING, VARCHAR, DATE, TIMESTAMP)}
+"""Types of parameters that may be shown as they are."""
+
 _ARRAYS = {
     **{BOOL.oid: 1000, INT8.oid: 1016, INT2.oid: 1005, INT4.oid: 1007, STRING.oid: 1009, OID.oid: 1028},
     **{FLOAT8.oid: 1022, CHAR.oid: 1002, JSON.oid: 199, VARCHAR.oid: 1015, FLOAT4.oid: 1021, NUMERIC.oid: 1231},
