@@ -43,6 +43,7 @@ coverage: setup  ## measure which lines and branches of each package the tests r
 	$(BIN)/python tests/measure_coverage.py
 
 # The lowest allowed version of each dependency, and the newest of what those depend on: uv can resolve that, pip cannot.
+# pyspark is the one that comes without a wheel.
 LOWEST := .venv-lowest/bin
 
 test-lowest: export NUMBA_CACHE_DIR := $(CURDIR)/.venv-lowest/numba
@@ -71,8 +72,8 @@ test-dbt-%: .venv-dbt-%/.ready
 .venv-lowest/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(LOWEST)/python -m pip install --quiet uv
-	$(LOWEST)/uv pip compile --quiet --resolution lowest-direct --only-binary :all: --all-extras --python $(LOWEST)/python \
-		--output-file .venv-lowest/lowest.txt pyproject.toml
+	$(LOWEST)/uv pip compile --quiet --resolution lowest-direct --only-binary :all: --no-binary pyspark \
+		--all-extras --python $(LOWEST)/python --output-file .venv-lowest/lowest.txt pyproject.toml
 	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --constraint .venv-lowest/lowest.txt --group dev --editable '.[paper,server]'
 	touch $@
 

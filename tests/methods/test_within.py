@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from kgather._errors import InputError
+from kgather._errors import InputError, PromiseError
 from kgather._methods import Users
 from kgather._settings.publication import PublishSettings
-from kgather._steps.gathering import gather_groups
+from kgather._steps.gathering import gather_beside, gather_groups
 from kgather.udfs.preferences.model import Preferences
 
 N, ITEMS, RANK = 90, 12, 2
@@ -74,3 +74,25 @@ def test_too_few_groups_for_one_of_k_are_refused() -> None:
     asked = users(50, "mdav")
     with pytest.raises(InputError, match="has 3 groups, and a group of k = 50 is made of 5 of them"):
         gather_groups(asked, asked.asked.of_method, asked.asked.options, np.repeat([1, 2, 3], [10, 40, 40]))  # type: ignore[attr-defined]
+
+
+def test_groups_that_stay_are_kept_and_new_ones_put_together_among_themselves() -> None:
+    asked = users(11, "mdav")
+    origins = np.repeat(np.arange(18), 5)
+    kept = np.where(origins < 12, origins // 4 + 7, -1)
+
+    def gathered(kept: np.ndarray, origins: np.ndarray, least: int = 13) -> np.ndarray:
+        return gather_beside(asked, asked.asked.of_method, asked.asked.options, kept, least, origins).groups  # type: ignore[attr-defined]
+
+    found = gathered(kept, origins)
+    assert (found[kept >= 0] == kept[kept >= 0] - 7).all()
+    assert (found[kept < 0] == gathered(kept, origins)[kept < 0]).all()
+    new = np.bincount(found[kept < 0])[3:]
+    assert min(new) >= 13
+    for origin in range(12, 18):
+        assert len(np.unique(found[origins == origin])) == 1
+    # Enough people in fewer groups than one of k would take, if all were as small as the smallest.
+    few = np.where(origins < 12, origins, np.where(origins < 13, 12, 13))
+    assert set(gathered(kept, few)[kept < 0]) == {3}
+    with pytest.raises(PromiseError, match="1 groups of the release that this one is within are in two groups"):
+        gathered(np.where(np.arange(N) == 0, 8, kept), origins)

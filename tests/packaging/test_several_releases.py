@@ -1,4 +1,4 @@
-"""A project with two releases of the same people, built, built again after somebody left, and snapshotted."""
+"""A project with three releases of the same people, built, built again after some came and left, and snapshotted."""
 
 import json
 import re
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 LEFT = "cust-001"
+RELEASES = ("inside", "partner", "club")
 
 SETTINGS = """vars:
   kgather:
@@ -23,6 +24,7 @@ SETTINGS = """vars:
     releases:
       inside: {k: 3, history: true, keep_group_ids: true}
       partner: {k: 7, within: inside, released_on: '2026-01-31'}
+      club: {k: 7, within: inside, history: true}
 """
 WRONG = """vars:
   kgather:
@@ -30,6 +32,7 @@ WRONG = """vars:
     releases:
       inside: {k: 3, within: nobody, colour: red}
       partner: {k: 7}
+      club: {k: 7, within: partner, history: true}
       ghost: {k: 2}
       Loud: {k: 2}
 """
@@ -41,7 +44,7 @@ MODELS = "".join(
       +database: release
       +schema: {name}
 """
-    for name in ("inside", "partner")
+    for name in RELEASES
 )
 SNAPSHOTS = """
   - name: inside_ratings_over_time
@@ -62,10 +65,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("several") / "two releases"
     unwanted = shutil.ignore_patterns("target", "logs", "dbt_packages", "package-lock.yml", "*.duckdb*", ".user.yml")
     shutil.copytree(ROOT / "examples" / "shop", folder, ignore=unwanted)
-    for name in ("inside", "partner"):
+    for name in RELEASES:
         write_package(name, folder / "kgather_releases")
     packages = folder / "packages.yml"
-    local = "".join(f"  - local: kgather_releases/{name}\n" for name in ("inside", "partner"))
+    local = "".join(f"  - local: kgather_releases/{name}\n" for name in RELEASES)
     packages.write_text(packages.read_text(encoding="utf-8") + local, encoding="utf-8")
     with (folder / "snapshots" / "products_over_time.yml").open("a", encoding="utf-8") as file:
         file.write(SNAPSHOTS)
@@ -99,8 +102,15 @@ def outcomes(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     stars = project / "seeds" / "stars.csv"
     lines = stars.read_text(encoding="utf-8").splitlines(keepends=True)
     assert any(LEFT in line for line in lines)
-    stars.write_text("".join(line for line in lines if LEFT not in line), encoding="utf-8")
-    return found | run(SETTINGS, second=[*strict, "build"])
+    kept = [line for line in lines if LEFT not in line]
+    came = [line.replace("cust-", f"cust-{place}") for place in (1, 2) for line in lines if re.match("cust-00", line)]
+    # Somebody leaves and somebody comes; then enough come for groups of their own.
+    for build, newcomers in (("second", came[:9]), ("third", came)):
+        stars.write_text("".join(kept + newcomers), encoding="utf-8")
+        found |= run(SETTINGS, **{build: [*strict, "build"]})
+        for name in ("work", "release"):
+            shutil.copy(project / f"{name}.duckdb", project / f"{build}_{name}.duckdb")
+    return found
 
 
 def query(file: Path, sql: str) -> list[tuple[object, ...]]:
@@ -109,21 +119,21 @@ def query(file: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 def test_both_releases_build_under_their_names(project: Path, outcomes: dict[str, Outcome]) -> None:
-    for command in ("empty", "first", "second"):
+    for command in ("empty", "first", "second", "third"):
         assert outcomes[command].success, outcomes[command].output
         assert re.search(r"WARN=0 ERROR=0 SKIP=0", outcomes[command].output)
     tables = query(
-        project / "release.duckdb",
+        project / "second_release.duckdb",
         "select distinct schema_name, regexp_extract(table_name, '(.*)__', 1) from duckdb_tables()",
     )
-    assert sorted(tables) == [("main_inside", "kgather_inside"), ("main_partner", "kgather_partner")]
+    assert sorted(tables) == sorted((f"main_{name}", f"kgather_{name}") for name in RELEASES)
     manifest = json.loads((project / "target" / "manifest.json").read_text(encoding="utf-8"))
     # No second release without a name, and one key of the noise for both.
     assert sorted(node for node in manifest["nodes"] if node.startswith("model.kgather.")) == [
         "model.kgather.int_kgather__noise_key",
         "model.kgather.kgather_releases",
     ]
-    for name in ("inside", "partner"):
+    for name in RELEASES:
         tests = [key for key in manifest["nodes"] if key.startswith(f"test.kgather_{name}.")]
         assert tests
         assert all(f"kgather_{name}__" in test for test in tests)
@@ -135,16 +145,18 @@ def test_both_releases_build_under_their_names(project: Path, outcomes: dict[str
 
 @pytest.mark.usefixtures("outcomes")
 def test_each_has_its_k_and_what_both_tell_together_is_counted(project: Path) -> None:
-    release = project / "release.duckdb"
+    release = project / "second_release.duckdb"
     assert query(release, "select min(group_size) >= 3 from main_inside.kgather_inside__groups") == [(True,)]
     assert query(release, "select min(group_size) >= 7 from main_partner.kgather_partner__groups") == [(True,)]
-    [(one, other, promised, measured, passed)] = query(
-        project / "work.duckdb",
+    pairs = query(
+        project / "second_work.duckdb",
         "select release, beside, promised, measured, passed from main_anonymizing.kgather_releases",
     )
-    assert (one, other, promised, passed) == ("inside", "partner", 3, True)
+    told = {(one, other): (promised, passed) for one, other, promised, _, passed in pairs}
+    assert told == dict.fromkeys([("inside", "partner"), ("inside", "club"), ("partner", "club")], (3, True))
+    [measured] = [measured for one, other, _, measured, _ in pairs if (one, other) == ("inside", "partner")]
     [(counted,)] = query(
-        project / "work.duckdb",
+        project / "second_work.duckdb",
         """
         select min(n)
         from (
@@ -158,7 +170,7 @@ def test_each_has_its_k_and_what_both_tell_together_is_counted(project: Path) ->
     assert counted == measured >= 3
     # Every group of the one is whole in the other.
     assert query(
-        project / "work.duckdb",
+        project / "second_work.duckdb",
         """
         select max(n)
         from (
@@ -173,7 +185,7 @@ def test_each_has_its_k_and_what_both_tell_together_is_counted(project: Path) ->
 
 @pytest.mark.usefixtures("outcomes")
 def test_all_marts_say_which_release_they_are_of(project: Path) -> None:
-    release = project / "release.duckdb"
+    release = project / "second_release.duckdb"
     for table, schema in query(release, "select table_name, schema_name from duckdb_tables()"):
         stamp = query(release, f"select distinct release_id, cast(released_on as varchar) from {schema}.{table}")
         [(release_id, day)] = stamp
@@ -181,6 +193,56 @@ def test_all_marts_say_which_release_they_are_of(project: Path) -> None:
             assert (release_id, day) == ("2026-01-31", "2026-01-31")
         else:
             assert release_id == "2"  # of the chain
+
+
+def test_a_release_within_a_chain_leaves_out_whom_that_leaves_out(project: Path, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["third"].success
+    for build, people in (("first", 40), ("second", 39), ("third", 59)):
+        for name in RELEASES:
+            members = f"select count(*) from main_{name}.kgather_{name}__members"
+            assert query(project / f"{build}_release.duckdb", members) == [(people,)]
+    waits = """
+        select reason, count(*), count(distinct raw[:8])
+        from main_anonymizing.int_kgather_{}__rejected_ratings
+        group by reason
+    """
+    for name in RELEASES:
+        assert query(project / "second_work.duckdb", waits.format(name)) == [("user waits for more newcomers", 9, 1)]
+
+
+def test_a_release_within_a_chain_keeps_its_own_k_over_releases(project: Path, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["third"].success
+    promise = (
+        "select promised, measured, passed from main_club.kgather_club__audit where \"check\" like '%over releases%'"
+    )
+    for build in ("first", "second", "third"):
+        [(promised, measured, passed)] = query(project / f"{build}_release.duckdb", promise)
+        assert (promised, passed) == (7, True)
+        assert measured >= 7
+    # Who was together stays together, and newcomers are with newcomers.
+    together = """
+        select count(distinct lineage), bool_and(born = came)
+        from (
+          select *, min(release_number) over of_group as born, min(release_number) over of_user as came
+          from main_anonymizing.kgather_club_history
+          where state = 'present'
+          window of_group as (partition by lineage), of_user as (partition by user_id)
+        )
+        group by user_id
+    """
+    assert set(query(project / "third_work.duckdb", together)) == {(1, True)}
+    # Every group of the one is whole in the other, in each release.
+    whole = """
+        select max(n)
+        from (
+          select count(distinct other.lineage) as n
+          from main_anonymizing.kgather_inside_history as one
+          join main_anonymizing.kgather_club_history as other using (user_id, release_number)
+          where one.state = 'present' and other.state = 'present'
+          group by one.lineage
+        )
+    """
+    assert query(project / "third_work.duckdb", whole) == [(1,)]
 
 
 def test_a_snapshot_closes_rows_and_does_not_double_them(project: Path, outcomes: dict[str, Outcome]) -> None:
@@ -193,14 +255,14 @@ def test_a_snapshot_closes_rows_and_does_not_double_them(project: Path, outcomes
         first = query(project / "first_release.duckdb", f"select {columns} from {mart} order by all")
         # A second snapshot of the same release has changed nothing.
         assert query(project / "first_work.duckdb", f"select {columns} from {snapshot} order by all") == first
-        now = query(project / "release.duckdb", f"select {columns} from {mart} order by all")
+        now = query(project / "second_release.duckdb", f"select {columns} from {mart} order by all")
         still = f"select {columns} from {snapshot} where dbt_valid_to is null order by all"
-        assert query(project / "work.duckdb", still) == now
+        assert query(project / "second_work.duckdb", still) == now
     # One group lost one member, and all others are as they were, under the same ids.
     [(rows, closed)] = query(
-        project / "work.duckdb", "select count(*), count(dbt_valid_to) from inside_groups_over_time"
+        project / "second_work.duckdb", "select count(*), count(dbt_valid_to) from inside_groups_over_time"
     )
-    assert rows == len(query(project / "release.duckdb", "from main_inside.kgather_inside__groups")) + 1
+    assert rows == len(query(project / "second_release.duckdb", "from main_inside.kgather_inside__groups")) + 1
     assert closed == 1
 
 
@@ -209,6 +271,7 @@ def test_what_is_wrong_with_releases_is_said_in_sentences(outcomes: dict[str, Ou
     for sentence in (
         "releases: inside: there is no setting colour. There are: scale, ",
         'releases: inside: within is the name of another release, not "nobody".',
+        "releases: club has history and partner, which it is within, has none: its groups would not stay. Set history ",
         "releases: there is no package kgather_ghost. Run kgather dbt-release ghost, and name the folder that it ",
         "releases: Loud is no name of a release. Use small letters, digits and single _.",
     ):

@@ -93,7 +93,7 @@ class ProjectSettings(PublishSettings):
         None,
         "The release whose groups this one's are made of.",
         docs="In an entry of `releases`: the release whose groups this one's are made of. Then both together tell no "
-        "more of who is with whom than that one.",
+        "more of who is with whom than that one. With `history`, both have it.",
         section=SEVERAL,
         own_name=False,
         min_length=1,

@@ -168,9 +168,9 @@ def _rules() -> Iterator[Rule]:
         f"within goes with method {over_time}: it puts whole groups together by their mean vectors.",
     )
     yield Rule(
-        "within is defined and within is not none and (history or reserve or sensitive_l is not none "
+        "within is defined and within is not none and (sensitive_l is not none "
         "or metric == 'filled' or solver == 'none')",
-        "within does not go with history, reserve, sensitive_l, metric filled or solver none.",
+        "within does not go with sensitive_l, metric filled or solver none.",
     )
     yield Rule("diversity_l > 1 and solver == 'none'", "diversity_l needs a solver: added cells hold predictions.")
 

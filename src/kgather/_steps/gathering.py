@@ -15,13 +15,23 @@ from kgather.udfs.refining.refine import refine
 _MANY_PASSES, _MANY_USERS = 20, 20_000
 
 
-def gather_beside(users: Users, method: Method, options: Any, kept: NDArray[np.int64], least: int) -> Groups:
+def gather_beside(
+    users: Users,
+    method: Method,
+    options: Any,
+    kept: NDArray[np.int64],
+    least: int,
+    origins: NDArray[np.int64] | None = None,
+) -> Groups:
     """Gather those who are in no group yet, in groups of at least `least`, beside the groups that stay as they are.
 
     kept int64[n]: the group that a user is in, of any number from 0; -1: in none. The groups that stay are numbered
-    first, in the order of their numbers. Where none stays and none has a reserve, it is `gather`. Raises as that does.
+    first, in the order of their numbers. Where none stays and none has a reserve, it is `gather`. origins: as in
+    `gather_groups`, which gathers the newcomers where it is given; newcomers of few groups are one where others stay.
+    Raises as these do, and PromiseError where a group of origins is in two groups.
     """
-    if least == users.k and (kept < 0).all():
+    none_stays = bool((kept < 0).all())
+    if origins is None and none_stays and least == users.k:
         return gather(users, method, options)
     newcomers = np.flatnonzero(kept < 0)
     stay, groups = np.unique(kept[kept >= 0], return_inverse=True)
@@ -29,22 +39,32 @@ def gather_beside(users: Users, method: Method, options: Any, kept: NDArray[np.i
     together[kept >= 0] = groups
     bins = None
     if len(newcomers):
-        found = gather(users.some(newcomers, least), method, options)
+        some = users.some(newcomers, least)
+        if origins is None:
+            found = gather(some, method, options)
+        else:
+            found = gather_groups(some, method, options, origins[newcomers], or_one=not none_stays)
         together[newcomers] = found.groups + np.int32(len(stay))
         bins = found.bins if len(newcomers) == users.n else None
     _check_partition(together, np.full(users.n, users.k, dtype=np.int32))
+    if origins is not None:
+        _check_whole(together, origins)
     return Groups(together, bins)
 
 
-def gather_groups(users: Users, method: Method, options: Any, origins: NDArray[np.int64]) -> Groups:
+def gather_groups(
+    users: Users, method: Method, options: Any, origins: NDArray[np.int64], *, or_one: bool = False
+) -> Groups:
     """Put the groups of another release together, as they are, until each of these has k people.
 
     origins int64[n]: the group of the other release that a user is in. A method gathers the mean vectors of those, as
-    many to a group as the smallest of them needs. Raises as `gather` does, and InputError where all of them together
-    are too few.
+    many to a group as the smallest of them needs. or_one: all are one group where they are too few for that. Raises as
+    `gather` does, and InputError where all of them together are too few.
     """
     ids, of_user, sizes = np.unique(origins, return_inverse=True, return_counts=True)
     least = -(-users.k // int(sizes.min()))
+    if len(ids) < least and or_one and users.n >= users.k:
+        return Groups(np.zeros(users.n, dtype=np.int32))
     if len(ids) < least:
         msg = (
             f"the release that this one is within has {len(ids)} groups, and a group of k = {users.k} is made of "
@@ -113,4 +133,13 @@ def _check_partition(groups: NDArray[np.int32], least: NDArray[np.int32]) -> Non
     too_small = int((np.bincount(groups)[groups] < least).sum()) if whole else len(least)
     if too_small:
         msg = f"{too_small} of {len(least)} users are in no group, or in one that is too small."
+        raise PromiseError(msg)
+
+
+def _check_whole(groups: NDArray[np.int32], origins: NDArray[np.int64]) -> None:
+    """Whatever stayed: each group of the other release is in one group."""
+    parts = len(np.unique(np.column_stack([origins, groups]), axis=0))
+    split = parts - len(np.unique(origins))
+    if split:
+        msg = f"{split} groups of the release that this one is within are in two groups."
         raise PromiseError(msg)

@@ -14,7 +14,7 @@ from kgather._errors import InputError
 from kgather._methods import Groups, Users
 from kgather._settings.project import read
 from kgather._steps import compiling
-from kgather._steps.gathering import gather_beside, gather_groups
+from kgather._steps.gathering import gather_beside
 from kgather._steps.relations import BATCH_ROWS, columns, count
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import model
@@ -96,11 +96,9 @@ def gather_users(
         threads=asked.threads or os.cpu_count() or 1,
         on_artifacts=on_artifacts,
     )
-    if asked.within is not None:
-        found = gather_groups(users, asked.of_method, asked.options, _origins(origins, users.n))
-        return _named(codes, found, np.full(users.n, -1, dtype=np.int64), keep=False)
+    within = _origins(origins, users.n) if asked.within is not None else None
     lineages = _lineages(stayed, len(codes))
-    found = gather_beside(users, asked.of_method, asked.options, lineages, asked.gathered)
+    found = gather_beside(users, asked.of_method, asked.options, lineages, asked.gathered, within)
     return _named(codes, found, lineages, keep=asked.keep_group_ids)
 
 

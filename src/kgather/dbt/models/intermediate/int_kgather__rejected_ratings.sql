@@ -2,7 +2,7 @@
 {% set repeated_pairs = ref("base_kgather__repeated_pairs") -%}
 {% set repeats = kgather.has_rows(repeated_pairs) -%}
 {% set few = kgather.setting("min_ratings") > 1 -%}
-{% set history = kgather.setting("history") -%}
+{% set left_out = kgather.leaves_people_out() -%}
 -- Every row that was read and not staged, with its place and the reason.
 with read_ratings as (
   select * from {{ ref("base_kgather__read_ratings") }}
@@ -50,14 +50,14 @@ rejected as (
   where recency > 1
   {%- endif %}
 
-  {% if few or history -%}
+  {% if few or left_out -%}
   union all
 
   select
     source,
     line,
     raw,
-    {% if history -%}
+    {% if left_out -%}
     coalesce({{ kgather.reason_of_absence("absent.state") }}, 'user has fewer than {{ kgather.setting("min_ratings") }} ratings')
     {%- else -%}
     'user has fewer than {{ kgather.setting("min_ratings") }} ratings'
@@ -77,7 +77,7 @@ rejected as (
     {%- endif %}
   ) as kept
   anti join {{ ref("stg_kgather__ratings") }} as staged using (user_id)
-  {% if history -%}
+  {% if left_out -%}
   left join {{ kgather.absent_people() }} as absent on cast(kept.user_id as varchar) = absent.user_id
   {%- endif %}
   {%- endif %}

@@ -68,7 +68,7 @@ semi join (
   having count(*) >= {{ kgather.setting("min_ratings") }}
 ) as active using (user_id)
 {% endif -%}
-{% if kgather.setting("history") -%}
+{% if kgather.leaves_people_out() -%}
 anti join {{ kgather.absent_people() }} as absent on cast(shaped.user_id as varchar) = absent.user_id
 {% endif -%}
 {% if repeats -%}

@@ -70,6 +70,11 @@ here. Which release a node is of, its package says.
         {% do problems.append(
           "releases: " ~ name ~ ": within is a release that is within no other, not " ~ tojson(entry['within']) ~ "."
         ) %}
+      {% elif entry.get('within') is not none and kgather.keeps_history(name) and not kgather.keeps_history(entry['within']) %}
+        {% do problems.append(
+          "releases: " ~ name ~ " has history and " ~ entry['within'] ~ ", which it is within, has none: its groups would "
+          ~ "not stay. Set history for both."
+        ) %}
       {% endif %}
     {% endif %}
   {% endfor %}
@@ -84,6 +89,15 @@ here. Which release a node is of, its package says.
 {#- The release that a release's groups are made of: itself, or the one it is within. Those with the same one are safe together. -#}
 {% macro origin_of(name) %}
   {{ return(kgather.releases()[name].get('within') or name) }}
+{% endmacro %}
+
+{#- Whether a release of several keeps its map for later ones. -#}
+{% macro keeps_history(name) %}
+  {% set said = [var('kgather_history', none)] %}
+  {% for place in (kgather.releases().get(name), var('kgather', none)) if place is mapping %}
+    {% do said.append(place.get('history')) %}
+  {% endfor %}
+  {{ return((said | reject('none') | first | default(false)) is true) }}
 {% endmacro %}
 
 {#- What a release's entry, or what is said for all, says of a setting. -#}

@@ -580,8 +580,8 @@
   {% if within is defined and within is not none and (of_method.levels or not of_method.anonymous or 'unchanged' in of_method.tells or of_method.gathers_on == 'artifacts' or 'left_out' in of_method.tells) %}
     {% do problems.append('within goes with method bkg, bounded_t_means or mdav: it puts whole groups together by their mean vectors.') %}
   {% endif %}
-  {% if within is defined and within is not none and (history or reserve or sensitive_l is not none or metric == 'filled' or solver == 'none') %}
-    {% do problems.append('within does not go with history, reserve, sensitive_l, metric filled or solver none.') %}
+  {% if within is defined and within is not none and (sensitive_l is not none or metric == 'filled' or solver == 'none') %}
+    {% do problems.append('within does not go with sensitive_l, metric filled or solver none.') %}
   {% endif %}
   {% if diversity_l > 1 and solver == 'none' %}
     {% do problems.append('diversity_l needs a solver: added cells hold predictions.') %}

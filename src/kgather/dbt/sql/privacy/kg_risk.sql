@@ -18,6 +18,12 @@ create or replace macro kg_risk(p_relation, p_columns, p_k, p_m, p_null := true,
       {7}
       where exists (from kg_combinations where kg_n < {3})
     ),
+    -- Each set waits for this, so that one is counted after the other. If rows were handed to all of them as they come,
+    -- the groups of all sets would be in memory at once, and take twice the time.
+    kg_all_rows as materialized (
+      select max(kg_n) as kg_most
+      from kg_risk_rows
+    ),
     kg_conditions as (
       {4}
     )
@@ -47,7 +53,7 @@ create or replace macro kg_risk(p_relation, p_columns, p_k, p_m, p_null := true,
           from (
             select cast(sum(kg_n) as bigint) as matched_rows
             from kg_risk_rows
-            {1}
+            where kg_n <= (select kg_most from kg_all_rows) {1}
             group by {2}
             having sum(kg_n) < {3}
           )
@@ -57,7 +63,7 @@ create or replace macro kg_risk(p_relation, p_columns, p_k, p_m, p_null := true,
           ),
           case
             when p_null then ''
-            else 'where ' || array_to_string(
+            else 'and ' || array_to_string(
               list_transform(kg_set, lambda kg_place: 'kg_code_' || kg_place || ' is not null'), ' and '
             )
           end,

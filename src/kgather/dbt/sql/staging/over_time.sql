@@ -21,6 +21,7 @@ none, or where releases do not follow each other. It is named and not referred t
   {% for name in kgather.names_of_chain() %}
     {% do common.update({name: kgather.homogenize() if name == "homogenize" else kgather.setting(name)}) %}
   {% endfor %}
+  {% if kgather.setting("within") is not none %}{% do common.update({"within": kgather.setting("within")}) %}{% endif %}
   {{ return(tojson(common, sort_keys=true)) }}
 {% endmacro %}
 
@@ -33,8 +34,9 @@ none, or where releases do not follow each other. It is named and not referred t
   {% set now = fromjson(kgather.chain_settings()) %}
   {% set others = [] %}
   {#- As text: YAML reads 1e-06 as one, and JSON as a number. -#}
-  {% for name in now if before is not none and before.get(name) | string != now[name] | string %}
-    {% do others.append(name ~ " was " ~ tojson(before.get(name)) ~ " and is " ~ tojson(now[name])) %}
+  {% for name in (now.keys() | list + ["within"]) | unique
+    if before is not none and before.get(name) | string != now.get(name) | string %}
+    {% do others.append(name ~ " was " ~ tojson(before.get(name)) ~ " and is " ~ tojson(now.get(name))) %}
   {% endfor %}
   {% if others %}
     {% do exceptions.raise_compiler_error(
@@ -43,6 +45,18 @@ none, or where releases do not follow each other. It is named and not referred t
       ~ "or begin a chain of other people."
     ) %}
   {% endif %}
+{% endmacro %}
+
+{#- The map that the release keeps which this one is within; nothing where it keeps none. -#}
+{% macro history_of_origin() %}
+  {% set origin = kgather.setting("within") %}
+  {% if not context.get("kgather_" ~ origin) or not kgather.keeps_history(origin) %}{{ return(none) }}{% endif %}
+  {{ return(ref("kgather_" ~ origin ~ "_history")) }}
+{% endmacro %}
+
+{#- Whether some people of the input may be in no release: where this one, or the one that it is within, follows others. -#}
+{% macro leaves_people_out() %}
+  {{ return(kgather.setting("history") or kgather.history_of_origin() is not none) }}
 {% endmacro %}
 
 {#- Why ratings of people who are in no release are set aside, by the state of the person. -#}
