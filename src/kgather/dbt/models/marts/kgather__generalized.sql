@@ -10,7 +10,7 @@ with classes as (
     artifacts,
     ref("int_kgather__generalized_cells"),
     ref("int_kgather__groups"),
-    reserved=personal + kgather.stamp_columns(),
+    reserved=kgather.setting("personal_columns") + kgather.stamp_columns(),
   ) }}
 )
 
