@@ -165,6 +165,7 @@ class PublishSettings(BaseModel):
         shown_default="none",
         option="--personal-shared",
         metavar="A,B,...",
+        own_name=False,
         values="a list of texts, as [age, gender]",
     )
     personal_recoding: dict[str, Any] = setting(
@@ -298,6 +299,7 @@ class PublishSettings(BaseModel):
         shown_default="none",
         option="--categorical-artifacts",
         metavar="A,B,...",
+        own_name=False,
         values="a list of texts, as [age, gender]",
     )
     epsilon: float = setting(
