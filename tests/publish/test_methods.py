@@ -240,13 +240,15 @@ def test_declared_columns_are_in_both_tables(tmp_path: Path, publish_to: Publish
 @pytest.mark.parametrize("personal", ["generalize", "separate"])
 def test_categories_are_artifacts_too(method: str, personal: str, tmp_path: Path, publish_to: Publish) -> None:
     """Everybody rated alike, so that categories alone tell users apart: groups are of one category each."""
+    name = 'home "region"'
     people = [(user, "north" if user % 3 == 0 else "south" if user % 3 == 1 else None) for user in range(1, 19)]
     file = tmp_path / f"{method}.csv"
-    file.write_text("user_id,a,b,region\n" + "".join(f"{user},4,2,{region or ''}\n" for user, region in people))
+    rows = "".join(f"{user},4,2,{region or ''}\n" for user, region in people)
+    file.write_text(f'user_id,a,b,"home ""region"""\n{rows}')
     published = publish_to(
         file, load={"artifact_columns": ("a", "b")}, user_attributes=LOADED_ATTRIBUTES, scale=(0, 5, 1), k=3,
-        method=method, personal_columns=["region"], categorical_artifacts=["region"], personal=personal,
-        personal_shared=["region"] if personal == "separate" else [],
+        method=method, personal_columns=[name], categorical_artifacts=[name], personal=personal,
+        personal_shared=[name] if personal == "separate" else [],
     )  # fmt: skip
     region = dict(people)
     of_group = defaultdict(set)

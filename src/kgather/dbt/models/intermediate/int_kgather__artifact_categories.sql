@@ -2,7 +2,7 @@
 -- What users have of the categorical artifacts, as numbers: (user_code, place, category). Null is not there.
 {% set parts = [] -%}
 {% for column in kgather.setting("categorical_artifacts") -%}
-{% set quoted = "attributes." ~ adapter.quote(column) -%}
+{% set quoted = "attributes." ~ kgather.quoted_name(column) -%}
 {% set part -%}
 select
   users.user_code,
