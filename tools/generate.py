@@ -269,6 +269,7 @@ def steps_yml() -> str:
         f"{value('diversity_l')} | string not in ['0', '1'] and {value('cells')} != 'low_rank' and {form} in {adding!r}"
     )
     has_personal = f"{value('personal_columns')} != [] and {value('personal')} != 'as_is'"
+    has_shared = f"{has_personal} and {value('personal_shared')} != []"
     models: dict[str, tuple[str, str | None]] = {
         "int_kgather__item_noise": ("Noise in counts of raters, a function of the key and the ratings.", None),
         "int_kgather__factors": (
@@ -286,6 +287,10 @@ def steps_yml() -> str:
             adds_cells,
         ),
         "int_kgather__personal": ("What is shown of each user's personal attributes.", has_personal),
+        "int_kgather__shared_personal": (
+            "What is shown of each user's shared personal attributes beside the artifacts.",
+            has_shared,
+        ),
     }
     lines = [f"# {_HEAD}", "models:"]
     for name, (text, condition_of_model) in models.items():

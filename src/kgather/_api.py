@@ -418,6 +418,7 @@ def verify(
     ordered: bool | None = None,
     alpha: float | None = None,
     risk_conditions: int | None = None,
+    unit: str | None = None,
     group_column: str | None = None,
     user_column: str | None = None,
     item_column: str | None = None,
@@ -451,6 +452,8 @@ def verify(
         ordered: Whether sensitive values lie on a line. By their type where not given.
         alpha: The largest share, 0 to 1, of one sensitive value in a class.
         risk_conditions: No condition on up to so many columns matches 1 to k - 1 rows.
+        unit: The column that names people, who may have several rows: `k`, `l`, `t` and `alpha` count people, and `k`
+            those in a class and those whose rows are in the same set of classes.
         group_column: `k` is asked of these groups: of their rows, or of their users with `user_column`.
         user_column: The column of users, in ratings of one row for each user and item. `user_id` where not given.
         item_column: That of items. `item_id` where not given.
@@ -490,6 +493,7 @@ def verify(
         "ordered": ordered,
         "alpha": alpha,
         "risk_conditions": risk_conditions,
+        "unit": unit,
         "group_column": group_column,
         "user_column": user_column,
         "item_column": item_column,

@@ -1,6 +1,7 @@
 """What holds of every method and of every form, whatever it does."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -141,3 +142,21 @@ def test_a_form_shows_the_cells_of_its_record(form: SimpleNamespace, kind: str) 
     assert bool(macros.contradicting_settings()) == (kind not in form.cells)
     assert macros.cells_kind() == kind
     assert macros.number_after(kind).strip() == ("3" if cells.endswith("3") else "")
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method.categories], **BY_NAME)
+def test_groups_of_categories_are_compared_by_them(method: Method) -> None:
+    """Who differs in one category is 1 apart, whichever codes they have; and none is a category of its own."""
+    asked = users(method, 12, 3)
+    codes = np.array([0.0, 7.0, np.nan, 0.0] * 3)
+    several = replace(
+        asked, artifacts=np.column_stack([np.full(12, 3.0), codes]), categorical=np.array([False, True]),
+        on_artifacts=True,
+    )  # fmt: skip
+    vectors = several.vectors
+    apart = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    assert apart == pytest.approx((np.nan_to_num(codes, nan=-1)[:, None] != np.nan_to_num(codes, nan=-1)[None]) * 1.0)
+    groups = gather(several, method, method.options()).groups
+    assert all(len(set(np.nan_to_num(codes[groups == group], nan=-1))) == 1 for group in set(groups))
+    with pytest.raises(InputError, match="users x categories"):
+        _ = replace(several, asked=asked.asked.model_copy(update={"max_cells": 5})).vectors

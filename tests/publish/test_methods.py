@@ -1,6 +1,7 @@
 """Every method of gathering and of anonymizing through the whole pipeline, on small data."""
 
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -200,6 +201,63 @@ def test_personal_attributes_may_have_a_table_of_their_own(tmp_path: Path, publi
     both = Counter((group, personal[user]) for user, group in secret_map(published).items())
     smallest = "users in the smallest intersection of a group and a class of the personal attributes"
     assert told[smallest] == min(both.values())
+    assert all(check.passed for check in verify_release(published.folder, 3))
+
+
+def test_declared_columns_are_in_both_tables(tmp_path: Path, publish_to: Publish) -> None:
+    published = publish_books(
+        publish_to, tmp_path, k=3, method="k_member", personal="separate", personal_columns=["age", "city"],
+        personal_shared=["city"], personal_recoding={"age": {"step": 5}, "city": {"hierarchy": CITIES}},
+    )  # fmt: skip
+    with duckdb.connect(str(published.folder / "release.duckdb"), read_only=True) as con:
+        assert con.sql("from kgather__generalized").columns == ["group_id", *BOOKS, "city"]
+        assert con.sql("from kgather__personal").columns == ["age", "city"]
+        groups = con.sql("from kgather__generalized").fetchall()
+        rows = con.sql("from kgather__personal").fetchall()
+    assert min(Counter(rows).values()) >= 3
+    by_all = Counter(str(row[1:]) for row in groups)
+    assert min(by_all.values()) >= 3
+    known = dict(secret_rows(published, "select user_id, city from stg_kgather__user_attributes"))
+    shown = {row[0]: row[-1] for row in groups}
+    labels = {line[0]: set(line) for line in CITIES}
+    assert all(shown[group] in labels[known[user]] for user, group in secret_map(published).items())
+    told = checks(published)
+    assert told["users in the smallest class of all that is shown of somebody, personal attributes included"] == min(
+        by_all.values()
+    )
+    assert all(check.passed for check in verify_release(published.folder, 3))
+    # Undeclared, the same files are refused.
+    undeclared = tmp_path / "undeclared"
+    shutil.copytree(published.folder, undeclared)
+    audit = json.loads((undeclared / "audit.json").read_text())
+    audit["parameters"]["personal_shared"] = []
+    (undeclared / "audit.json").write_text(json.dumps(audit))
+    failed = [check.check for check in verify_release(undeclared, 3) if not check.passed]
+    assert failed == ["columns of personal.parquet and generalized.parquet that are not declared as shared: city"]
+
+
+@pytest.mark.parametrize("method", ["k_member", "mondrian", "k_likeness"])
+@pytest.mark.parametrize("personal", ["generalize", "separate"])
+def test_categories_are_artifacts_too(method: str, personal: str, tmp_path: Path, publish_to: Publish) -> None:
+    """Everybody rated alike, so that categories alone tell users apart: groups are of one category each."""
+    name = 'home "region"'
+    people = [(user, "north" if user % 3 == 0 else "south" if user % 3 == 1 else None) for user in range(1, 19)]
+    file = tmp_path / f"{method}.csv"
+    rows = "".join(f"{user},4,2,{region or ''}\n" for user, region in people)
+    file.write_text(f'user_id,a,b,"home ""region"""\n{rows}')
+    published = publish_to(
+        file, load={"artifact_columns": ("a", "b")}, user_attributes=LOADED_ATTRIBUTES, scale=(0, 5, 1), k=3,
+        method=method, personal_columns=[name], categorical_artifacts=[name], personal=personal,
+        personal_shared=[name] if personal == "separate" else [],
+    )  # fmt: skip
+    region = dict(people)
+    of_group = defaultdict(set)
+    for user, group in secret_map(published).items():
+        of_group[group].add(region[user])
+    assert len(of_group) >= 3
+    assert all(len(regions) == 1 for regions in of_group.values())
+    shown = {row[0]: row[-1] for row in released_rows(published, "from kgather__generalized")}
+    assert {group: {value} for group, value in shown.items()} == dict(of_group)
     assert all(check.passed for check in verify_release(published.folder, 3))
 
 

@@ -50,6 +50,7 @@ def test_what_makes_no_sense_is_refused_by_name(assignment: str, told: str) -> N
         PublishSettings.from_options({"k": 5}, [assignment])
 
 
+OF_PEOPLE = {"personal_columns": ["age"], "user_attributes": "users", "generalize": "ndgh", "method": "k_member"}
 CONTRADICTIONS: list[tuple[dict, str]] = [
     ({"cells": "low_rank", "homogenize": "pure"}, "low_rank goes with homogenize predicted"),
     ({"method": "gaussian_noise"}, "--i-know-this-is-not-anonymous"),
@@ -67,6 +68,15 @@ CONTRADICTIONS: list[tuple[dict, str]] = [
         "rare ones single people out",
     ),
     ({"personal_recoding": {"age": {"step": 5}}}, "set personal_columns"),
+    (OF_PEOPLE | {"personal_shared": ["age"]}, "set personal to separate"),
+    (OF_PEOPLE | {"personal": "separate", "personal_shared": ["zip"]}, "not among personal_columns"),
+    (
+        OF_PEOPLE | {"personal": "separate", "personal_shared": ["age"], "generalize": "none", "method": "bkg"},
+        "beside generalized artifacts",
+    ),
+    (OF_PEOPLE | {"method": "mdav", "categorical_artifacts": ["age"]}, "k_likeness, k_member or mondrian"),
+    (OF_PEOPLE | {"categorical_artifacts": ["zip"]}, "name them in personal_columns"),
+    (OF_PEOPLE | {"categorical_artifacts": ["age"], "personal": "separate"}, "in personal_shared, too"),
     ({"solver": "none"}, "learns nothing"),
     ({"solver": "none", "homogenize": "microaggregated"}, "metric filled"),
     ({"solver": "none", "homogenize": "microaggregated", "metric": "filled", "fill": "prediction"}, "fill prediction"),

@@ -1,18 +1,23 @@
 """l, t and alpha where people have several rows: counted by hand, by plain Python, and in what is shown."""
 
 import itertools
+import json
 import math
 import warnings
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import kgather
+from kgather._cli.app import app
 from kgather._errors import InputError
 from kgather.udfs.recoding.holders import crowded, even, told
 
@@ -173,3 +178,103 @@ def test_whichever_own_value_people_are_thought_to_have_it_is_no_less_diverse(pa
         assert len(counted) >= len(people)
         for upto in range(1, len(people) + 1):
             assert sum(counted[:upto]) <= people[:upto].sum()
+
+
+def test_verify_counts_people_where_it_is_said_whose_rows_are(tmp_path: Path) -> None:
+    # Four rows a class, but of two people; and nobody shares both classes with another.
+    rows = [
+        {"id": person, "ward": ward, "what": what}
+        for person, ward, what in [
+            (1, "a", "x"), (1, "a", "x"), (2, "a", "x"), (2, "a", "y"),
+            (2, "b", "x"), (3, "b", "y"), (3, "b", "y"), (3, "b", "x"),
+        ]
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows)
+    assert kgather.verify(table, k=4, columns=["ward"])
+    counted = {
+        check.check: check.measured
+        for check in kgather.verify(
+            table, k=2, columns=["ward"], sensitive=["what"], unit="id", l=2, diversity="distinct", alpha=0.9, t=0.9
+        ).checks
+    }
+    assert counted == {
+        "people in the smallest class": 2,
+        "people whose rows are in the same set of classes, the fewest": 1,
+        "distinct l-diversity of what, counted in people": 1,  # both of a have x, so that nobody need have y
+        "t-closeness of what, counted in people": pytest.approx(distance_by_hand(rows)),
+        "largest share of the people of a class who have one value of what": 1.0,
+    }
+    file = tmp_path / "visits.csv"
+    file.write_text("id;ward;what\n" + "".join(f"{r['id']};{r['ward']};{r['what']}\n" for r in rows))
+    asked = ["verify", str(file), "--k", "2", "--unit", "id", "--json"]
+    said = CliRunner().invoke(app, asked)
+    assert said.exit_code == 3
+    # All other columns are quasi-identifiers, the one that names people is none.
+    assert [check["measured"] for check in json.loads(said.stdout)["checks"]] == [1, 1]
+    with pytest.raises(InputError, match="user_column"):
+        kgather.verify(table, k=2, unit="id", group_column="ward")
+    with pytest.raises(InputError, match="names people"):
+        kgather.verify(table, k=2, unit="id", columns=["ward", "ID"])
+    nobody = table.append_column("who", pa.array([None, *range(7)]))
+    with pytest.raises(InputError, match="nobody knows whose they are"):
+        kgather.verify(nobody, k=2, columns=["ward"], unit="who")
+
+
+def distance_by_hand(rows: list[dict[str, Any]]) -> float:
+    """The largest distance of a class from all, where each person counts 1."""
+
+    def shares(inside: list[dict[str, Any]]) -> dict[str, float]:
+        times = Counter(row["id"] for row in inside)
+        found: dict[str, float] = defaultdict(float)
+        for row in inside:
+            found[row["what"]] += 1 / times[row["id"]] / len(times)
+        return found
+
+    everybody = shares(rows)
+    own = [shares([row for row in rows if row["ward"] == ward]) for ward in ("a", "b")]
+    return max(abs(each["x"] - everybody["x"]) for each in own)
+
+
+def test_a_release_says_what_it_counted_of_people(tmp_path: Path) -> None:
+    rows = [
+        {"id": i, "age": 20 + i % 7, "ward": "ab"[i % 2], "what": "rstuvwxyz"[(i + visit) % 9]}
+        for i in range(60)
+        for visit in range(3)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "visits.parquet")
+    release = tmp_path / "release"
+    asked = [
+        "anonymize", tmp_path / "visits.parquet", "--k", 5, "--unit", "id", "--rows-per-person", 3,
+        "--quasi-identifiers", "age,ward", "--sensitive", "what", "--l", 1.2, "--out", release,
+    ]  # fmt: skip
+    said = CliRunner().invoke(app, list(map(str, asked)))
+    assert said.exit_code == 0, said.output
+    verdict = kgather.verify(release)
+    assert verdict
+    written = ", as the audit counted them when the table was written"
+    assert {
+        "people in the smallest class" + written,
+        "people whose rows are in the same set of classes, the fewest" + written,
+        "entropy l-diversity of what, counted in people" + written,
+    } <= {check.check for check in verdict.checks}
+    audit = json.loads((release / "audit.json").read_text())
+
+    def failed(checks: list[dict[str, Any]]) -> set[str]:
+        (release / "audit.json").write_text(json.dumps(audit | {"checks": checks}))
+        return {check.check for check in kgather.verify(release).failed}
+
+    def changed(measured: float) -> list[dict[str, Any]]:
+        known = "people in the smallest class"
+        return [c | {"measured": measured} if c["check"] == known else c for c in audit["checks"]]
+
+    assert failed(audit["checks"]) == set()
+    assert "people in the smallest class" + written in failed(changed(4))
+    assert failed(changed(10_000)) == {"people in the smallest class, of which its rows cannot be"}
+    assert failed([]) == {
+        f"promises about people that audit.json does not measure: {name}"
+        for name in (
+            "people in the smallest class",
+            "people whose rows are in the same set of classes, the fewest",
+            "entropy l-diversity of what, counted in people",
+        )
+    }

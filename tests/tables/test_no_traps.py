@@ -6,12 +6,14 @@ Work is counted, in lines of the kernels' Python and in calls: the same on every
 from collections.abc import Callable
 from unittest.mock import patch
 
+import duckdb
 import numpy as np
 import pytest
 from work import count_calls, count_lines
 
 from kgather._recoding.recode import recode
 from kgather._settings.table import table_settings
+from kgather._tables.run import anonymize
 from kgather.udfs.recoding import loss, mondrian
 from kgather.udfs.recoding.loss import ColumnLoss, losses
 
@@ -93,3 +95,14 @@ def test_all_costs_of_a_column_are_not_laid_out_for_each_pair_of_its_codes() -> 
     tree = ColumnLoss(4096, nodes=nodes, costs=np.linspace(0, 1, 4161))
     assert len(losses([tree]).flat) <= 4096 * 14
     assert loss.interval_loss(*losses([tree]).parts, 0, 0, 4095) == pytest.approx(tree.of(codes[:1], codes[-1:])[0])
+
+
+def test_memory_is_not_columns_times_columns() -> None:
+    """Codes of a column are found with that column alone, and not with all others carried along."""
+    with duckdb.connect() as con:
+        con.execute("set temp_directory = ''")
+        con.execute("set memory_limit = '300MB'")
+        columns = ", ".join(f"cast(hash(i, {at}) % 10 as integer) as c{at}" for at in range(200))
+        con.execute(f"create table people as select {columns} from range(3000) as r (i)")
+        asked = table_settings({"k": 10, "quasi_identifiers": {f"c{at}": {"step": 1} for at in range(200)}})
+        assert anonymize(con, "people", asked, "anonymized").passed

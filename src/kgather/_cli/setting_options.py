@@ -116,7 +116,7 @@ def _value(name: str, given: Any) -> Any:
         return _numbers(given)
     if name == "artifacts":
         return int(given) if given.strip().isdigit() else names(given)
-    if name == "personal_columns":
+    if name in ("personal_columns", "personal_shared", "categorical_artifacts"):
         return names(given)
     if name == "personal_recoding":
         return mapping_of_file("--personal-recoding", Path(given))

@@ -106,6 +106,15 @@ def command(
             rich_help_panel=_CLASSES,
         ),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            "--unit",
+            metavar="NAME",
+            help="Names people, who may have several rows: people are counted, not rows.",
+            rich_help_panel=_CLASSES,
+        ),
+    ] = None,
     group_column: Annotated[
         str | None,
         typer.Option("--group-column", metavar="NAME", help="K is that of its groups.", rich_help_panel=_CLASSES),
@@ -194,6 +203,7 @@ def command(
         "ordered": ordered,
         "alpha": alpha,
         "risk_conditions": risk_conditions,
+        "unit": unit,
         "group_column": group_column,
         "user_column": user_column,
         "item_column": item_column,

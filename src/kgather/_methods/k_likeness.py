@@ -9,7 +9,7 @@ def gather(users: Users, options: NoOptions) -> Groups:
     del options
     from kgather.udfs.gathering import k_likeness
 
-    return Groups(k_likeness.gather(users.artifacts, users.k, threads=users.threads))
+    return Groups(k_likeness.gather(users.artifacts, users.k, categorical=users.categorical, threads=users.threads))
 
 
 METHOD = Method(
@@ -17,6 +17,7 @@ METHOD = Method(
     text="takes a user and the k - 1 most alike on the artifacts, again and again",
     gather=gather,
     gathers_on="artifacts",
+    categories=True,
     form="none",
     generalization="ndgh",
     looks_at="the artifact table",

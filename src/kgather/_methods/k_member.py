@@ -9,7 +9,7 @@ def gather(users: Users, options: NoOptions) -> Groups:
     del options
     from kgather.udfs.gathering import k_member
 
-    return Groups(k_member.gather(users.artifacts, users.k, threads=users.threads))
+    return Groups(k_member.gather(users.artifacts, users.k, categorical=users.categorical, threads=users.threads))
 
 
 METHOD = Method(
@@ -17,6 +17,7 @@ METHOD = Method(
     text="grows groups by the user that adds the least loss on the artifacts",
     gather=gather,
     gathers_on="artifacts",
+    categories=True,
     form="none",
     generalization="ndgh",
     looks_at="the artifact table",

@@ -9,7 +9,7 @@ def gather(users: Users, options: NoOptions) -> Groups:
     del options
     from kgather.udfs.gathering import mondrian
 
-    return Groups(mondrian.gather(users.artifacts, users.k, threads=users.threads))
+    return Groups(mondrian.gather(users.artifacts, users.k, categorical=users.categorical, threads=users.threads))
 
 
 METHOD = Method(
@@ -17,6 +17,7 @@ METHOD = Method(
     text="cuts the artifact table in two at medians until no part can be cut",
     gather=gather,
     gathers_on="artifacts",
+    categories=True,
     form="none",
     generalization="ndgh",
     looks_at="the artifact table",

@@ -23,6 +23,7 @@ class Facts(TypedDict):
     anonymous: bool
     refines: bool
     blocks: bool
+    categories: bool
     form: str
     generalization: str
     forms: list[str] | None
@@ -39,7 +40,8 @@ class Method:
     artifact table. form, generalization: what homogenize and generalize stand for where they are auto. forms: those it
     goes with; None: all that are not bound to a method. levels: users may ask for groups smaller than k. anonymous:
     False where users stand alone, which must be asked for by name. refines: refining its groups is what it is after,
-    so they are refined unless that is turned off. blocks: it can gather in blocks. tells: what its `Groups`
+    so they are refined unless that is turned off. blocks: it can gather in blocks. categories: it takes columns of
+    the artifact table whose numbers are codes of categories (`Users.categorical`). tells: what its `Groups`
     hold beside the groups, which the audit then counts; left_out: users may be in none.
     """
 
@@ -55,6 +57,7 @@ class Method:
     anonymous: bool = True
     refines: bool = False
     blocks: bool = False
+    categories: bool = False
     tells: tuple[Literal["bins", "unchanged", "left_out"], ...] = ()
     looks_at: str = "vectors"
     groups: str = "k and more"
@@ -70,6 +73,7 @@ class Method:
             "anonymous": self.anonymous,
             "refines": self.refines,
             "blocks": self.blocks,
+            "categories": self.categories,
             "form": self.form,
             "generalization": self.generalization,
             "forms": None if self.forms is None else list(self.forms),

@@ -67,7 +67,8 @@ class Users:
     """What a method may look at; the costly parts are made when they are asked for.
 
     n: how many are gathered. read_ratings: gives users x items in codes. preferences: None where no solver ran.
-    artifacts float64[n, a], NaN where not rated. levels int32[n]: the size of group each asks for. sensitive
+    artifacts float64[n, a], NaN where not rated; categorical bool[a]: columns that hold codes of categories, NaN for
+    none (None: no column). levels int32[n]: the size of group each asks for. sensitive
     float64[n, s], NaN where a user has no value. identifying bool[m]: items that are not sensitive. on_artifacts: the
     users are those of the artifact table. threads: of the kernels, at least 1. least: see `k`.
     """
@@ -84,6 +85,7 @@ class Users:
     asked: Asked
     threads: int
     on_artifacts: bool = False
+    categorical: NDArray[np.bool_] | None = None
     least: int | None = None
 
     @property
@@ -163,13 +165,28 @@ class Users:
         from kgather.udfs.preferences.metric import comparison_vectors
 
         if self.on_artifacts:
-            return np.nan_to_num(self.artifacts, nan=0.0)
+            return self._of_artifacts()
         if self.asked.metric == "filled":
             return self._filled()
         if self.preferences is None:
             msg = "nothing was learnt to compare users in. Set metric to filled, or solver to als or funk."
             raise InputError(msg)
         return comparison_vectors(self.preferences, self.asked.metric)
+
+    def _of_artifacts(self) -> NDArray[np.float64]:
+        if self.categorical is None or not self.categorical.any():
+            return np.nan_to_num(self.artifacts, nan=0.0)
+        codes = [np.unique(column, return_inverse=True) for column in self.artifacts[:, self.categorical].T]
+        cells = self.n * sum(len(found) for found, _ in codes)
+        if cells > self.asked.max_cells:
+            msg = (
+                f"groups are compared by {cells:,} cells of users x categories, more than max_cells = "
+                f"{self.asked.max_cells:,}. Name fewer categorical_artifacts, or raise max_cells."
+            )
+            raise InputError(msg)
+        # Two users of different categories are 1 apart, as on two neighbouring ratings.
+        parts = [np.eye(len(found))[code] / np.sqrt(2) for found, code in codes]
+        return np.hstack([np.nan_to_num(self.artifacts[:, ~self.categorical], nan=0.0), *parts])
 
     def _filled(self) -> NDArray[np.float64]:
         from kgather.udfs.preferences.filled import filled_scores

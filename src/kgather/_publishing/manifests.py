@@ -50,6 +50,8 @@ STAND_INS: Mapping[str, Any] = {
     "sensitive_items": ["item"],
     "sensitive_columns": ["column"],
     "personal_columns": ["column"],
+    "personal_shared": ["column"],
+    "categorical_artifacts": ["column"],
     "level_column": "column",
     "scale": [0, 1],
     "artifacts": ["item"],

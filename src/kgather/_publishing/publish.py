@@ -521,6 +521,7 @@ def audit_of(workspace: pipeline.Workspace, settings: PublishSettings, read: dic
                 "k", "method", "method_options", "solver", "solver_options", "rank", "metric", "fill",
                 "bisection_tries", "refine",
                 "block_size", "artifacts", "epsilon", "level_column", "personal_columns", "personal",
+                "personal_shared", "categorical_artifacts",
                 "sensitive_items", "sensitive_columns", "sensitive_diversity", "sensitive_l", "sensitive_c",
                 "cells", "popular_noise", "single_rater", "diversity_b", "diversity_l", "hierarchy",
                 "noise_sigma", "noise_clip", "min_ratings", "rare_items", "item_noise",

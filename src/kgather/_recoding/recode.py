@@ -359,13 +359,13 @@ def _models(settings: TableSettings, types: Sequence[str], trees: Sequence[NDArr
         if asked.t is not None and trees[place] is not None:
             found.append(Model(place, "t_hierarchical", asked.t, nodes=trees[place]))
         elif asked.t is not None:
-            on_line = asked.ordered if asked.ordered is not None else _is_ordered(kind)
+            on_line = asked.ordered if asked.ordered is not None else is_ordered(kind)
             found.append(Model(place, "t_ordered" if on_line else "t_equal", asked.t))
     return found
 
 
-def _is_ordered(kind: str) -> bool:
-    """As kg_t_closeness takes types."""
+def is_ordered(kind: str) -> bool:
+    """Whether values of a type of DuckDB lie on a line, as kg_t_closeness takes types."""
     return kind.lstrip("U").startswith(("TINYINT", "SMALLINT", "INT", "BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE",
                                         "DATE", "TIME"))  # fmt: skip
 

@@ -118,24 +118,26 @@ def steps(relation: str, settings: TableSettings, settings_text: str) -> list[St
             f" union all by name select {seen}, 0 as kg_rows, count(*) as kg_people from kg_everybody group by {seen}"
         )
     parts.append(Step("kg_combinations", f"select *, row_number() over () as kg_combination from ({counted})"))
-    # Numbers by rank, and no join with a dictionary for each column: planning 200 joins takes minutes.
-    numbered = ", ".join(
-        f"cast(dense_rank() over (order by {name} nulls first) - 1 as integer) as kg_id_{name}" for name in told_apart
+    # Numbers by rank, and no join with a dictionary for each column: planning 200 joins takes minutes. Each column is
+    # ranked by itself: windows over one relation would carry all columns through each of them.
+    ranked = "cast(dense_rank() over (order by {name} nulls first) - 1 as integer) as kg_id"
+    numbered = " union all ".join(
+        f"select {place} as kg_column, list(kg_id order by kg_combination) as kg_list "
+        f"from (select kg_combination, {ranked.format(name=name)} from kg_combinations)"
+        for place, name in enumerate(told_apart)
     )
-    parts.append(Step("kg_numbered", f"select *, {numbered} from kg_combinations"))
-    ids = ", ".join(f"list(kg_id_{name})" for name in told_apart)
+    parts.append(Step("kg_numbered", f"select list(kg_list order by kg_column) as kg_ids from ({numbered})"))
     types = ", ".join(f"any_value(typeof({name}))" for name in coded)
-    parts.append(
-        Step(
-            "kg_coded",
-            f"select list(kg_combination) as kg_combination, list(kg_rows) as kg_rows, "
-            f"list(kg_people) as kg_people, [{ids}] as kg_ids, "
-            f"[{types}] as kg_types from kg_numbered",
-        )
+    lists = ", ".join(
+        f"list({name} order by kg_combination) as {name}" for name in ("kg_combination", "kg_rows", "kg_people")
     )
+    counts = f"select {lists}, [{types}] as kg_types from kg_combinations"
+    parts.append(Step("kg_coded", f"select * from ({counts}), kg_numbered"))
+    # Values alone have the same ranks as values with their repetitions.
     values = " union all ".join(
-        f"select {place} as kg_column, kg_id_{name} as kg_id, cast(any_value({name}) as varchar) as kg_text "
-        f"from kg_numbered group by kg_id_{name}"
+        f"select {place} as kg_column, kg_id, cast(any_value({name}) as varchar) as kg_text from "
+        f"(select {name}, {ranked.format(name=name)} from (select {name} from kg_combinations group by {name})) "
+        "group by kg_id"
         for place, name in enumerate(coded)
     )
     parts.append(

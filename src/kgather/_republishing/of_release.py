@@ -138,14 +138,18 @@ def _recommenders(
 ) -> tuple[Metric, ...]:
     parameters = {name: value for name, value in evidence.parameters.items() if name in PublishSettings.model_fields}
     method = registered().get(str(parameters.get("method")))
-    if (method is not None and method.levels) or parameters.get("sensitive_columns"):
+    if (method is not None and method.levels) or any(
+        parameters.get(name) for name in ("sensitive_columns", "categorical_artifacts")
+    ):
         msg = (
             "the recommender test publishes a part of the ratings. This release was made with users' attributes, "
             "which the original alone does not have. Give --no-recommender."
         )
         raise InputError(msg)
     settings = PublishSettings.from_options(
-        parameters | {"personal_columns": [], "seed": seed, "metrics": "none", "i_know_this_is_not_anonymous": True},
+        parameters
+        | {"personal_columns": [], "personal_shared": [], "seed": seed, "metrics": "none"}
+        | {"i_know_this_is_not_anonymous": True},
         list(assignments),
     )
     inputs = [f"{originals[0]}:stg_kgather__ratings"] if is_working_database(originals) else list(originals)

@@ -115,6 +115,7 @@ DEFAULT_FACTS: Mapping[str, Any] = {
     "anonymous": True,
     "refines": False,
     "blocks": False,
+    "categories": False,
     "form": "predicted",
     "generalization": "none",
     "forms": None,

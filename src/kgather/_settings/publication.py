@@ -156,6 +156,18 @@ class PublishSettings(BaseModel):
         metavar="HOW",
         own_name=False,
     )
+    personal_shared: list[str] = setting(
+        [],
+        "Personal columns that --personal separate shows beside the generalized artifacts, too.",
+        docs="Those of `personal_columns` that `personal: separate` shows in both tables: in `kgather__personal`, "
+        "and beside the generalized artifacts as `generalize` does. All other columns are in one table only.",
+        section=USERS,
+        shown_default="none",
+        option="--personal-shared",
+        metavar="A,B,...",
+        own_name=False,
+        values="a list of texts, as [age, gender]",
+    )
     personal_recoding: dict[str, Any] = setting(
         {},
         "How personal columns are generalized: a YAML file, as age: {step: 5}.",
@@ -276,6 +288,19 @@ class PublishSettings(BaseModel):
         metavar="N|A,B,...",
         values="the number of items to take, as 10, or a list of item ids",
         own_name=False,
+    )
+    categorical_artifacts: list[str] = setting(
+        [],
+        "Personal columns that are columns of the artifact table, too: users are gathered on them as categories.",
+        docs="Those of `personal_columns` that are columns of the artifact table beside the items, as categories: "
+        "two users have the same value or not (`k_likeness`, `k_member`, `mondrian`). See "
+        "[generalization.md](generalization.md#categorical-artifacts).",
+        section=GATHERING,
+        shown_default="none",
+        option="--categorical-artifacts",
+        metavar="A,B,...",
+        own_name=False,
+        values="a list of texts, as [age, gender]",
     )
     epsilon: float = setting(
         1,
@@ -606,7 +631,16 @@ class PublishSettings(BaseModel):
         """The checked options of the method."""
         return checked_options(self.of_method.options, self.method_options, f"method {self.method}")
 
-    @field_validator("scale", "hierarchy", "artifacts", "sensitive_items", "personal_columns", mode="before")
+    @field_validator(
+        "scale",
+        "hierarchy",
+        "artifacts",
+        "sensitive_items",
+        "personal_columns",
+        "personal_shared",
+        "categorical_artifacts",
+        mode="before",
+    )
     @classmethod
     def _listed(cls, value: Any) -> Any:
         """Tuples are lists to those who write Python; YAML and JSON have none."""

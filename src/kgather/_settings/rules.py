@@ -30,6 +30,7 @@ def _or(names: list[str]) -> str:
 
 def _rules() -> Iterator[Rule]:
     by_level = _or([method.name for method in built_in().values() if method.levels])
+    on_categories = _or([method.name for method in built_in().values() if method.categories])
     in_blocks = _or([method.name for method in built_in().values() if method.blocks])
     over_time = _or(
         [
@@ -88,6 +89,28 @@ def _rules() -> Iterator[Rule]:
         "personal as_is shows attributes as they are, and rare ones single people out: set personal to generalize or "
         "separate. Where that is meant, set i_know_this_is_not_anonymous to true (on the command line "
         "--i-know-this-is-not-anonymous).",
+    )
+    yield Rule(
+        "personal_shared and personal != 'separate'",
+        "personal_shared names what both tables of personal separate show: set personal to separate.",
+    )
+    yield Rule(
+        "personal_shared | reject('in', personal_columns) | list",
+        "personal_shared names columns that are not among personal_columns: add them there.",
+    )
+    yield Rule(
+        "personal_shared and generalization == 'none'",
+        "personal_shared are shown beside generalized artifacts: set generalize to ndgh or dgh.",
+    )
+    yield Rule(
+        "categorical_artifacts and not of_method.categories",
+        f"categorical_artifacts go with method {on_categories}, which gather on the artifact table. Method {{method}} "
+        "looks at ratings alone.",
+    )
+    yield Rule(
+        "categorical_artifacts | reject('in', personal_shared if personal == 'separate' else personal_columns) | list",
+        "categorical_artifacts are shown beside the other artifacts: name them in personal_columns, and with personal "
+        "separate in personal_shared, too.",
     )
     yield Rule(
         "personal_recoding and not personal_columns",

@@ -39,6 +39,7 @@ def gather_users(
     factors: duckdb.DuckDBPyRelation,
     *,
     artifact_ratings: duckdb.DuckDBPyRelation,
+    artifact_categories: duckdb.DuckDBPyRelation,
     levels: duckdb.DuckDBPyRelation,
     sensitive_values: duckdb.DuckDBPyRelation,
     items: duckdb.DuckDBPyRelation,
@@ -50,7 +51,8 @@ def gather_users(
     """Gather users into groups and name groups and members at random.
 
     `coded_ratings` as for `learn_preferences`, `factors` what it returned, `artifact_ratings` (user_code, position from
-    1, rating), `levels` (user_code, level) with a row for each user, `sensitive_values` (user_code, attribute, value),
+    1, rating), `artifact_categories` (user_code, place from 1, category) what users have of `categorical_artifacts`,
+    `levels` (user_code, level) with a row for each user, `sensitive_values` (user_code, attribute, value),
     `items` (item_code, item_id), `scale` one row, `stayed` (user_code, lineage) those whose group of the last release
     stays, by the id that it was formed with; `origins` (user_code, group_id) the groups of another release that this
     one's are made of, empty unless `within` is set; `settings` the project's vars
@@ -67,6 +69,7 @@ def gather_users(
     if not len(level_codes):  # only where dbt is asked for empty relations: an input without ratings was refused before
         return _SCHEMA.empty_table()
     codes, artifacts = _artifact_table(artifact_ratings)
+    categories = _category_table(artifact_categories, codes, len(asked.categorical_artifacts))
     if not on_artifacts:
         codes = level_codes
     if len(codes) < asked.k:
@@ -86,7 +89,7 @@ def gather_users(
         n=len(codes),
         read_ratings=read_ratings,
         preferences=model.from_table(factors.to_arrow_reader(BATCH_ROWS)) if learnt else None,
-        artifacts=artifacts,
+        artifacts=np.hstack([artifacts, categories]),
         levels=level[codes].astype(np.int32),
         sensitive=sensitive,
         sensitive_names=names,
@@ -95,6 +98,7 @@ def gather_users(
         asked=asked,
         threads=asked.threads or os.cpu_count() or 1,
         on_artifacts=on_artifacts,
+        categorical=np.repeat([False, True], [artifacts.shape[1], categories.shape[1]]),
     )
     within = _origins(origins, users.n) if asked.within is not None else None
     lineages = _lineages(stayed, len(codes))
@@ -132,6 +136,17 @@ def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[
     table = np.full((len(codes), int(positions.max(initial=1))), np.nan)
     table[rows, positions - 1] = ratings
     return codes, table
+
+
+def _category_table(
+    artifact_categories: duckdb.DuckDBPyRelation, codes: NDArray[np.integer], n_columns: int
+) -> NDArray[np.float64]:
+    """The codes of categories float64[n, n_columns], NaN where a user has none; users as in `codes`."""
+    users, places, categories = columns(artifact_categories, "user_code", "place", "category")
+    table = np.full((len(codes), n_columns), np.nan)
+    gathered = np.isin(users, codes)
+    table[np.searchsorted(codes, users[gathered]), places[gathered] - 1] = categories[gathered]
+    return table
 
 
 def _sensitive_table(

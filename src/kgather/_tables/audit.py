@@ -12,10 +12,10 @@ from kgather._errors import InputError
 from kgather._release.release import Check
 from kgather._settings.table import TableSettings
 from kgather._sql_text import identifier, literal
+from kgather._verify import people
 from kgather._verify.connection import bounded
 from kgather._verify.table import FILE
 from kgather._verify.table import checks as verify_promises
-from kgather._verify.verdicts import at_least, at_most
 from kgather.udfs.measuring.population import chance_of_one
 
 SMALLEST_INTERSECTION = "people in the smallest intersection with the classes of the other tables"
@@ -55,17 +55,15 @@ def of_people(settings: TableSettings, measured: Mapping[str, Any]) -> tuple[Che
     found = []
     if settings.has_several_rows:
         found += [
-            line("people in the smallest class", "in_class", settings.k),
-            line("people whose rows are in the same set of classes, the fewest", "in_set", settings.k),
+            line(people.IN_CLASS, "in_class", settings.k),
+            line(people.IN_SET, "in_set", settings.k),
         ]
         found += _of_sensitive(settings, measured.get("sensitive", {}))
     if settings.within is not None:
         torn = measured.get("torn") or 0
         found += [
-            line(
-                "people in the smallest group that is shown alike in every table made within it", "in_group", settings.k
-            ),
-            Check("groups whose people are not all shown alike", 0, torn, torn == 0),
+            line(people.IN_GROUP, "in_group", settings.k),
+            Check(people.TORN, 0, torn, torn == 0),
         ]
     if settings.beside:
         found.append(line(SMALLEST_INTERSECTION, "beside", None))
@@ -75,15 +73,7 @@ def of_people(settings: TableSettings, measured: Mapping[str, Any]) -> tuple[Che
 def _of_sensitive(settings: TableSettings, measured: Mapping[str, Mapping[str, float]]) -> Iterator[Check]:
     """What is promised of sensitive columns, of people: see `kgather.udfs.recoding.holders`."""
     for name, asked in settings.sensitive.items():
-        found = measured.get(name, {})
-        if asked.l is not None:
-            yield at_least(f"{asked.diversity} l-diversity of {name}, counted in people", asked.l, found.get("l"))
-        if asked.t is not None:
-            yield at_most(f"t-closeness of {name}, counted in people", asked.t, found.get("t"))
-        if asked.alpha is not None:
-            yield at_most(
-                f"largest share of the people of a class who have one value of {name}", asked.alpha, found.get("alpha")
-            )
+        yield from people.of_sensitive(name, asked.model_dump(), measured.get(name, {}), asked.diversity)
 
 
 def class_sizes(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> tuple[tuple[int, int], ...]:

@@ -28,6 +28,7 @@ class Asked:
     hierarchy: tuple[tuple[str, ...], ...] = ()
     alpha: float | None = None
     risk_conditions: int | None = None
+    unit: str | None = None
     group_column: str | None = None
     user_column: str | None = None
     item_column: str | None = None
@@ -55,7 +56,7 @@ class Asked:
     @property
     def named(self) -> tuple[str, ...]:
         """The names of columns that were said."""
-        one = (self.group_column, self.user_column, self.item_column, self.rating_column)
+        one = (self.unit, self.group_column, self.user_column, self.item_column, self.rating_column)
         return (*self.columns, *self.sensitive, *(name for name in one if name))
 
     @property
@@ -90,6 +91,7 @@ class Asked:
     def _contradictions(self) -> Sequence[tuple[bool, str]]:
         """What may be wrong, and the sentence that says so."""
         about = [*map(bool, (self.sensitive, self.sensitive_items)), self.b is not None]
+        roles = {name.lower() for name in (*self.columns, *self.sensitive)}
         repeated = {name.lower() for name in self.columns} & {name.lower() for name in self.sensitive}
         return [
             (
@@ -104,6 +106,11 @@ class Asked:
             (
                 not self.sensitive and (self.t, self.alpha) != (None, None),
                 "--t and --alpha need --sensitive, the columns that nobody may infer.",
+            ),
+            (
+                self.unit is not None and self.unit.lower() in roles,
+                f"column {self.unit} names people, and nobody looks alike in it: leave it out of --columns and "
+                "--sensitive.",
             ),
             (bool(repeated), f"a column is sensitive or a quasi-identifier, not both: {', '.join(sorted(repeated))}."),
             (
@@ -133,6 +140,11 @@ class Asked:
             (
                 bool(self.item_column or self.rating_column) and not self.long,
                 "--item-column and --rating-column go with --m, --epsilon or --b.",
+            ),
+            (
+                self.unit is not None and bool(self.long or self.group_column or self.risk_conditions is not None),
+                "--unit counts people in classes of rows: it goes with --k, --l, --t and --alpha. In groups and "
+                "ratings name people with --user-column.",
             ),
             (
                 bool(self.user_column) and not (self.long or self.group_column),

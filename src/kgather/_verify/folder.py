@@ -173,6 +173,10 @@ def _checks_of_form(
         asked = {str(name) for name in parameters.get("personal_columns", [])}
         foreign = [name for name in con.sql("from personal").columns if name not in asked]
         yield _named("columns of personal.parquet that the audit does not name", foreign)
+        beside = con.sql("from generalized").columns if "generalized" in files else []
+        declared = {str(name) for name in parameters.get("personal_shared", [])}
+        both = [name for name in con.sql("from personal").columns if name in beside and name not in declared]
+        yield _named("columns of personal.parquet and generalized.parquet that are not declared as shared", both)
     if "user_ratings" in files and "intervals" in files:
         epsilon = float(parameters.get("epsilon", 0))
         yield _none(con, f"groups and items whose members are farther apart than {epsilon:g}", _too_far(epsilon))

@@ -7,7 +7,7 @@ import duckdb
 from kgather._errors import InputError, quoted
 from kgather._release.release import Check
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection, ratings
+from kgather._verify import connection, people, ratings
 from kgather._verify.asked import Asked
 from kgather._verify.verdicts import at_least, at_most
 
@@ -28,6 +28,7 @@ def verify_models(
 
     `relation` is what may stand after FROM; `pairs` is the same with ids and ratings read as such, where they are not
     in `relation`, which has them as they stand. `members` is the same with only the ids of users read as such.
+    Where `asked` names a unit, people are counted and not rows.
     `users_ratings` are those of which (b, l)-diversity takes the sets of items. Null is
     a value like any other; an empty relation passes. Macros and a temporary view are created on the connection, whose
     current database must be open for writing.
@@ -37,10 +38,13 @@ def verify_models(
     connection.create_macros(con)
     existing = _Columns(con.sql(f"from {_GIVEN}").columns)
     sensitive = existing.chosen(asked.sensitive)
-    quasi = existing.chosen(asked.columns) or [name for name in existing.names if name not in sensitive]
+    unit = existing.chosen([asked.unit])[0] if asked.unit is not None else None
+    quasi = existing.chosen(asked.columns) or [name for name in existing.names if name not in (*sensitive, unit)]
     if not quasi:
         msg = "all columns are sensitive: no quasi-identifier is left. Name some with --columns."
         raise InputError(msg)
+    if unit is not None:
+        return tuple(people.checks(con, _GIVEN, quasi, sensitive, unit, asked))
     checks = [
         *_classes(con, quasi, asked),
         *_groups(con, members or _GIVEN, existing, asked),

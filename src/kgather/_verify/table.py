@@ -10,7 +10,7 @@ from kgather._errors import InputError
 from kgather._recoding.hierarchies import lines
 from kgather._release.release import AUDIT, DATABASE, REPORT, Check
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection
+from kgather._verify import connection, people
 from kgather._verify.asked import Asked
 from kgather._verify.models import verify_models
 
@@ -104,8 +104,10 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
         pseudonym = parameters.get("pseudonym")
         foreign = [name for name in named if name not in (*known, pseudonym)]
         files = sorted(path.name for path in folder.iterdir() if path.name not in (FILE, DATABASE, AUDIT, REPORT))
+        kept = checks(con, "written", parameters)
         return (
-            *checks(con, "written", parameters),
+            *kept,
+            *people.of_release(audit, parameters, None if kept[0].measured is None else int(kept[0].measured)),
             *_of_pseudonyms(con, pseudonym),
             Check(f"rows in which {FILE} and {DATABASE} differ", 0, differ, differ == 0),
             Check("rows that are not in the order of what they show", 0, ordered, ordered == 0),

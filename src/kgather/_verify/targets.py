@@ -72,7 +72,7 @@ def verify_named(
     ):
         # Of a sensitive column other spellings of a value are no other value.
         typed = (*(["*"] if types else []), *asked.sensitive)
-        relation = it.view(con, _ROWS, typed)
+        relation = it.view(con, _ROWS, typed, ids=[asked.unit] if asked.unit else [])
         # One person is one, however the id is written; an item is what a reader sees.
         roles = {"user_id": asked.user_column, "rating": asked.rating_column, "group_id": asked.group_column}
         user, rating, group = (said or usual for usual, said in roles.items())

@@ -13,6 +13,7 @@ def model(dbt, session):
         dbt.ref("int_kgather__coded_ratings"),
         dbt.ref("int_kgather__factors"),
         artifact_ratings=dbt.ref("int_kgather__artifact_ratings"),
+        artifact_categories=dbt.ref("int_kgather__artifact_categories"),
         levels=dbt.ref("int_kgather__user_levels"),
         sensitive_values=dbt.ref("int_kgather__sensitive_values"),
         items=dbt.ref("int_kgather__items"),

@@ -13,7 +13,7 @@ where cast(ratings.item_id as varchar) = '{{ item_text }}'
 {% do parts.append(part) -%}
 {% endfor -%}
 {% for column in kgather.setting("sensitive_columns") -%}
-{% set quoted = "attributes." ~ adapter.quote(column) -%}
+{% set quoted = "attributes." ~ kgather.quoted_name(column) -%}
 {% set part -%}
 select
   users.user_code,

@@ -9,8 +9,8 @@ with asked as (
   select
     users.user_id,
     users.user_code,
-    attributes.{{ adapter.quote(column) }} as given,
-    try_cast(attributes.{{ adapter.quote(column) }} as double) as level
+    attributes.{{ kgather.quoted_name(column) }} as given,
+    try_cast(attributes.{{ kgather.quoted_name(column) }} as double) as level
   from {{ ref("int_kgather__users") }} as users
   left join {{ ref("stg_kgather__user_attributes") }} as attributes
     on cast(attributes.user_id as varchar) = cast(users.user_id as varchar)

@@ -15,7 +15,10 @@
 {% for column in kgather.setting("personal_columns") -%}
   {% do personal_columns.append(kgather.quoted_name(column)) -%}
 {% endfor -%}
-{% set shown_columns = personal_columns[:] -%}
+{% set shown_columns = [] -%}
+{% for column in kgather.personal_beside() -%}
+  {% do shown_columns.append(kgather.quoted_name(column)) -%}
+{% endfor -%}
 {% for artifact in kgather.artifact_ids(ref("int_kgather__artifact_items")) if generalized -%}
   {% do shown_columns.append(kgather.quoted_name(artifact)) -%}
 {% endfor -%}
@@ -298,7 +301,7 @@ checks as (
     'exactly',
     (select count(*) from {{ generalized }})
 
-  {% if personal in ("generalize", "as_is") -%}
+  {% if kgather.personal_beside() -%}
   union all
   select
     15,

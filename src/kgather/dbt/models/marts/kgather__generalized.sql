@@ -1,6 +1,7 @@
 {{ config(enabled=kgather.publishes() and kgather.generalize() != "none") }}
 {% set artifacts = ref("int_kgather__artifact_items") -%}
-{% set personal = kgather.setting("personal_columns") if kgather.personal() in ("generalize", "as_is") else [] -%}
+{% set personal = kgather.personal_beside() -%}
+{% set shown = {"as_is": "stg_kgather__user_attributes", "separate": "int_kgather__shared_personal"} -%}
 {% do kgather.check_column_names(personal, kgather.stamp_columns(), "personal column") %}
 -- The generalized table: one row a user, every artifact and every personal attribute as its group shows it.
 with classes as (
@@ -9,7 +10,7 @@ with classes as (
     artifacts,
     ref("int_kgather__generalized_cells"),
     ref("int_kgather__groups"),
-    reserved=personal + kgather.stamp_columns(),
+    reserved=kgather.setting("personal_columns") + kgather.stamp_columns(),
   ) }}
 )
 
@@ -26,7 +27,7 @@ from {{ ref("int_kgather__gathered") }} as gathered
 join classes on classes.group_id = gathered.group_id
 {% if personal -%}
 join {{ ref("int_kgather__users") }} as users using (user_code)
-left join {{ ref("stg_kgather__user_attributes" if kgather.personal() == "as_is" else "int_kgather__personal") }} as attributes
+left join {{ ref(shown.get(kgather.personal(), "int_kgather__personal")) }} as attributes
   on cast(attributes.user_id as varchar) = cast(users.user_id as varchar)
 {% endif -%}
 -- The order of the pseudonyms is random.

@@ -15,6 +15,7 @@
     'user_attributes': none,
     'personal_columns': [],
     'personal': 'generalize',
+    'personal_shared': [],
     'personal_recoding': {},
     'level_column': none,
     'k': none,
@@ -29,6 +30,7 @@
     'refine': 'auto',
     'block_size': 0,
     'artifacts': 10,
+    'categorical_artifacts': [],
     'epsilon': 1,
     'seed': 0,
     'threads': 0,
@@ -128,18 +130,18 @@
 {#- What SQL has to know of the methods; of one that another package registers, `method_facts` says it. -#}
 {% macro method_facts(name) %}
   {% set known = {
-    'bkg': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
-    'bokg': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
-    'bounded_t_means': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': ['bins']},
-    'customized': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': true, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
-    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'interval', 'generalization': 'none', 'forms': none, 'tells': ['unchanged', 'left_out']},
-    'k_likeness': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
-    'k_member': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
-    'mdav': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
-    'mondrian': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
-    'gaussian_noise': {'gathers_on': 'vectors', 'levels': false, 'anonymous': false, 'refines': false, 'blocks': false, 'form': 'noise', 'generalization': 'none', 'forms': ['noise'], 'tells': []},
+    'bkg': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'categories': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'bokg': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': false, 'blocks': false, 'categories': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'bounded_t_means': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'categories': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': ['bins']},
+    'customized': {'gathers_on': 'vectors', 'levels': true, 'anonymous': true, 'refines': true, 'blocks': false, 'categories': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'epsilon': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'categories': false, 'form': 'interval', 'generalization': 'none', 'forms': none, 'tells': ['unchanged', 'left_out']},
+    'k_likeness': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'categories': true, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
+    'k_member': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'categories': true, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
+    'mdav': {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': true, 'blocks': true, 'categories': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []},
+    'mondrian': {'gathers_on': 'artifacts', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'categories': true, 'form': 'none', 'generalization': 'ndgh', 'forms': none, 'tells': []},
+    'gaussian_noise': {'gathers_on': 'vectors', 'levels': false, 'anonymous': false, 'refines': false, 'blocks': false, 'categories': false, 'form': 'noise', 'generalization': 'none', 'forms': ['noise'], 'tells': []},
   } %}
-  {% set other = {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []} %}
+  {% set other = {'gathers_on': 'vectors', 'levels': false, 'anonymous': true, 'refines': false, 'blocks': false, 'categories': false, 'form': 'predicted', 'generalization': 'none', 'forms': none, 'tells': []} %}
   {% set other = kgather.setting('method_facts') or other %}
   {{ return(known[name] if name is string and name in known else other) }}
 {% endmacro %}
@@ -209,6 +211,10 @@
   {% if value is not none and not (value is string and value in ['generalize', 'separate', 'as_is']) %}
     {% do problems.append('personal is one of generalize, separate, as_is, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
+  {% set value = kgather.setting('personal_shared') %}
+  {% if value is not none and not (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'string')) %}
+    {% do problems.append('personal_shared is a list of texts, as [age, gender], not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
   {% set value = kgather.setting('personal_recoding') %}
   {% if value is not none and not value is mapping %}
     {% do problems.append('personal_recoding is a mapping, as {rounds: 20}, not ' ~ tojson(value) ~ '.') %}
@@ -265,6 +271,10 @@
   {% set value = kgather.setting('artifacts') %}
   {% if value is not none and not ((value is integer and value is not boolean and value >= 1) or (value is sequence and value is not string and value is not mapping and value | length >= 1 and kgather.all_are(value, 'integer or string'))) %}
     {% do problems.append('artifacts is the number of items to take, as 10, or a list of item ids, not ' ~ tojson(value) ~ '.') %}
+  {% endif %}
+  {% set value = kgather.setting('categorical_artifacts') %}
+  {% if value is not none and not (value is sequence and value is not string and value is not mapping and kgather.all_are(value, 'string')) %}
+    {% do problems.append('categorical_artifacts is a list of texts, as [age, gender], not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('epsilon') %}
   {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
@@ -444,6 +454,7 @@
   {% set user_attributes = kgather.setting('user_attributes') %}
   {% set personal_columns = kgather.setting('personal_columns') %}
   {% set personal = kgather.setting('personal') %}
+  {% set personal_shared = kgather.setting('personal_shared') %}
   {% set personal_recoding = kgather.setting('personal_recoding') %}
   {% set level_column = kgather.setting('level_column') %}
   {% set k = kgather.setting('k') %}
@@ -455,6 +466,7 @@
   {% set fill = kgather.setting('fill') %}
   {% set block_size = kgather.setting('block_size') %}
   {% set artifacts = kgather.setting('artifacts') %}
+  {% set categorical_artifacts = kgather.setting('categorical_artifacts') %}
   {% set sensitive_items = kgather.setting('sensitive_items') %}
   {% set sensitive_columns = kgather.setting('sensitive_columns') %}
   {% set sensitive_diversity = kgather.setting('sensitive_diversity') %}
@@ -522,6 +534,21 @@
   {% endif %}
   {% if personal_columns and personal == 'as_is' and not i_know_this_is_not_anonymous %}
     {% do problems.append('personal as_is shows attributes as they are, and rare ones single people out: set personal to generalize or separate. Where that is meant, set i_know_this_is_not_anonymous to true (on the command line --i-know-this-is-not-anonymous).') %}
+  {% endif %}
+  {% if personal_shared and personal != 'separate' %}
+    {% do problems.append('personal_shared names what both tables of personal separate show: set personal to separate.') %}
+  {% endif %}
+  {% if personal_shared | reject('in', personal_columns) | list %}
+    {% do problems.append('personal_shared names columns that are not among personal_columns: add them there.') %}
+  {% endif %}
+  {% if personal_shared and generalization == 'none' %}
+    {% do problems.append('personal_shared are shown beside generalized artifacts: set generalize to ndgh or dgh.') %}
+  {% endif %}
+  {% if categorical_artifacts and not of_method.categories %}
+    {% do problems.append('categorical_artifacts go with method k_likeness, k_member or mondrian, which gather on the artifact table. Method ' ~ method ~ ' looks at ratings alone.') %}
+  {% endif %}
+  {% if categorical_artifacts | reject('in', personal_shared if personal == 'separate' else personal_columns) | list %}
+    {% do problems.append('categorical_artifacts are shown beside the other artifacts: name them in personal_columns, and with personal separate in personal_shared, too.') %}
   {% endif %}
   {% if personal_recoding and not personal_columns %}
     {% do problems.append('personal_recoding says how personal_columns are generalized: set personal_columns.') %}

@@ -23,7 +23,7 @@ Returns {user, others}: quoted names.
   {% endfor %}
   {% set others = [] %}
   {% for lower, name in names.items() if lower not in (hits[0], 'user_id') %}
-    {% do others.append(adapter.quote(name)) %}
+    {% do others.append(kgather.quoted_name(name)) %}
   {% endfor %}
-  {{ return({'user': adapter.quote(names[hits[0]]), 'others': others}) }}
+  {{ return({'user': kgather.quoted_name(names[hits[0]]), 'others': others}) }}
 {% endmacro %}
