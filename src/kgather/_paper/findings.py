@@ -105,9 +105,7 @@ def statement(
     return Finding(measure, found, paper, verdict=verdict, reading=reading, chance=chance, shows=shows)
 
 
-def fact(
-    measure: str, found: float | str, paper: float | str, *, shows: str = "", reading: str = ""
-) -> Finding:
+def fact(measure: str, found: float | str, paper: float | str, *, shows: str = "", reading: str = "") -> Finding:
     """What is read off data or a printed table, without anything of kgather: it has no verdict."""
     return Finding(measure, found, paper, verdict="fact", reading=reading, shows=shows)
 

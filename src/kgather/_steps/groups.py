@@ -66,7 +66,7 @@ def gather_users(
     level_codes, level = columns(levels.order("user_code"), "user_code", "level")
     if not len(level_codes):  # only where dbt is asked for empty relations: an input without ratings was refused before
         return _SCHEMA.empty_table()
-    codes, artifacts = _artifact_table(artifact_ratings)
+    codes, artifacts = artifact_table(artifact_ratings)
     if not on_artifacts:
         codes = level_codes
     if len(codes) < asked.k:
@@ -127,7 +127,7 @@ def _origins(origins: duckdb.DuckDBPyRelation, n: int) -> NDArray[np.int64]:
     return found
 
 
-def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The codes of the users who rated an artifact, ascending, and their float64[n, a], NaN where not rated."""
     users, positions, ratings = columns(artifact_ratings, "user_code", "position", "rating")
     codes, rows = np.unique(users, return_inverse=True)

@@ -1,4 +1,4 @@
-"""How many numbers kernels look at, counted by the kernels themselves: the same on every machine, however busy it is."""
+"""How many numbers kernels look at, counted by the kernels themselves: the same on every machine."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

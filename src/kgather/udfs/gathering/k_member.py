@@ -52,8 +52,8 @@ def gather(
 
 def record_scans(n: int, k: int) -> int:
     """How many records the algorithm looks at, as it is written, to form the classes of n users, leftovers not counted:
-    n (n + 1) / 2 where k divides n. `gather` leaves out blocks and looks at equal records once, but looks at all records
-    once more for each class; what it looked at is told within `kgather.udfs._shared.counting.counted`.
+    n (n + 1) / 2 where k divides n. `gather` leaves out blocks and looks at equal records once, but looks at all
+    records once more for each class; what it looked at is told within `kgather.udfs._shared.counting.counted`.
     """
     return sum(left for left in range(n, n % k, -1)) if n >= k else 0
 
@@ -65,7 +65,9 @@ def _classes(rows: CodedRows, k: int) -> tuple[NDArray[np.int32], int, int, int]
     placed = np.full(len(rows.order), -1, dtype=np.int32)
     classes = len(placed) // k
     low, high = np.empty((classes, len(rows.columns))), np.empty((classes, len(rows.columns)))
-    scans, looked = _gather(rows.columns.copy(), rows.categorical, rows.unit, rows.far, rows.starts, k, placed, low, high)
+    scans, looked = _gather(
+        rows.columns.copy(), rows.categorical, rows.unit, rows.far, rows.starts, k, placed, low, high
+    )
     row_of = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
     leftovers = np.flatnonzero(placed < 0)
     points = rows.columns.T[row_of[leftovers]].astype(np.float64)
