@@ -12,6 +12,7 @@ from kgather._cli.app import app
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._publishing.publish import Published
+from kgather._settings.publication import PublishSettings
 from kgather._verify import verify_named
 from kgather._verify.users_ratings import UNREAD, of_release
 
@@ -100,11 +101,10 @@ def test_how_ratings_are_read_goes_with_ratings(folder: Path) -> None:
 
 
 def test_columns_beside_a_release_are_those_of_the_ratings(released: Published, sample: Path, tmp_path: Path) -> None:
-    # The sample again, with columns that nobody would guess, and two lines that are no ratings.
+    # The sample again, with columns that nobody would guess.
     with duckdb.connect() as con:
-        con.execute(
-            f"copy (select userId as who, movieId as what, rating as stars from '{sample}') to '{tmp_path / 'own.csv'}'"
-        )
+        con.execute(f"create view own as select user_id as who, item_id as what, rating as stars from '{sample}'")
+        con.execute(f"copy own to '{tmp_path / 'own.csv'}'")
     asked = ["verify", str(released.folder), "--b", "1", "--l", "2", "--ratings", str(tmp_path / "own.csv")]
     named = ["--user-column", "who", "--item-column", "what", "--rating-column", "stars"]
     assert isinstance(CliRunner().invoke(app, asked).exception, InputError)
@@ -114,5 +114,5 @@ def test_columns_beside_a_release_are_those_of_the_ratings(released: Published, 
     said = CliRunner().invoke(app, [*asked, *named, "--json"])
     assert said.exit_code == 3
     [unread] = [check for check in json.loads(said.stdout)["checks"] if check["check"] == UNREAD]
-    assert unread["promised"] == released.audit.parameters["max_rejected_share"] < unread["measured"]
+    assert unread["promised"] == PublishSettings(k=5).max_rejected_share < unread["measured"]
     assert CliRunner().invoke(app, [*asked, *named, "--max-rejected-share", "0.5"]).exit_code == 0

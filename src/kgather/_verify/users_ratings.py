@@ -9,6 +9,7 @@ import pyarrow as pa
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, load
 from kgather._release.release import Check
+from kgather._settings.publication import PublishSettings
 from kgather._sql_text import literal
 from kgather._verify.connection import bounded
 from kgather._verify.verdicts import at_least, at_most
@@ -31,14 +32,13 @@ def of_cells(
     least: int,
     *,
     max_rejected_share: float = 0.0,
-    not_rated: float | None = None,
 ) -> tuple[Check, ...]:
     """Check that every set of up to b items which a user rated is shown by enough groups.
 
     cells (group_code int, item text): what groups show, groups numbered from 0. source: the users' ratings, as publish
-    read them. Items that no group shows do not count, as a release may leave items out. not_rated: the rating that
-    stands for none. Where rows cannot be read, a check of its own holds their share against max_rejected_share. Raises
-    InputError where the ratings cannot be read, or none is of an item that is shown.
+    read them. Items that no group shows do not count, as a release may leave items out. Where rows cannot be read, a
+    check of its own holds their share against max_rejected_share. Raises InputError where the ratings cannot be read,
+    or none is of an item that is shown.
     """
     with bounded() as con:
         load(con, [source], options)
@@ -47,15 +47,14 @@ def of_cells(
             "create table shown as select item, row_number() over (order by item) - 1 as item_code "
             "from (select distinct item from given_cells)"
         )
-        none = "false" if not_rated is None else f"rating = {float(not_rated)!r}"
         [(rows, unread)] = con.sql("select count(*), count(problem) from loaded.ratings").fetchall()
         rated = con.sql(
-            f"""
+            """
             select dense_rank() over (order by user_id) - 1 as user_code, item_code
             from (
               select distinct user_id, cast(item_id as varchar) as item
               from loaded.ratings
-              where problem is null and not coalesce({none}, false)
+              where problem is null
             )
             join shown using (item)
             order by user_code, item_code
@@ -80,7 +79,8 @@ def of_release(
     *,
     max_rejected_share: float | None = None,
 ) -> tuple[Check, ...]:
-    """The same of a release; b, least and max_rejected_share: what it was asked for where they are None.
+    """The same of a release; b, least and max_rejected_share: where they are None, what it promised, and the share that
+    publish allows where nothing else is said.
 
     Raises InputError as `of_cells` does, and where the release promised nothing of the kind or shows no cells.
     """
@@ -101,9 +101,8 @@ def of_release(
             f"from ({relation})"
         ).to_arrow_table()
     if max_rejected_share is None:
-        max_rejected_share = float(parameters.get("max_rejected_share", 0.0))
-    not_rated = parameters.get("not_rated")
-    return of_cells(cells, source, options, b, least, max_rejected_share=max_rejected_share, not_rated=not_rated)
+        max_rejected_share = float(PublishSettings.model_fields["max_rejected_share"].default)
+    return of_cells(cells, source, options, b, least, max_rejected_share=max_rejected_share)
 
 
 def _least(con: duckdb.DuckDBPyConnection, rated: duckdb.DuckDBPyRelation, b: int) -> int | None:
