@@ -6,12 +6,14 @@ a twentieth of the draws reach. So of one draw that draw decides, and of twenty 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 import numpy as np
 
 Verdict = Literal["reproduced", "near", "not reproduced", "as by chance", "not printed", "fact"]
 
+UNJUDGED = ("not printed", "fact")
 DRAWS = 20  # of what chance gives, where they are cheap
 _RARE = 20  # chance reaches what more than one of so many draws reach
 _NEAR = 3  # times the tolerance
@@ -117,7 +119,9 @@ def drawn(draw: Callable[[int], _T], count: int = DRAWS) -> list[_T]:
 
 def how_often(holds: Sequence[bool | None], of: str = "draws") -> str:
     """In how many draws something holds, in words."""
-    return f"in {sum(one is True for one in holds)} of {len(holds)} {of}"
+    partly = sum(one is None for one in holds)
+    told = f"in {sum(one is True for one in holds)} of {len(holds)} {of}"
+    return f"{told}, in part in {partly}" if partly else told
 
 
 def _reached(ranks: Iterable[int]) -> int:
@@ -136,6 +140,12 @@ def _rank(holds: bool | None) -> int:
 
 def _verdict(found: int, by_chance: int) -> Verdict:
     return "as by chance" if 0 < found <= by_chance else _RANKED[found]
+
+
+def rises(values: Sequence[float]) -> bool:
+    """Whether a curve rises from its first to its last point, but for steps of a tenth of that."""
+    whole = values[-1] - values[0]
+    return whole > 0 and all(later - earlier > -0.1 * whole for earlier, later in pairwise(values))
 
 
 def in_part(*holds: bool) -> bool | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kgather._paper.findings import Finding
+from kgather._paper.findings import UNJUDGED, Finding
 
 _DRAWING = "a drawing of the idea, without numbers"
 _EXAMPLE = "shows a form of data, without anything to measure"
@@ -152,12 +152,22 @@ def verdict_table(found: Mapping[str, tuple[str, Sequence[Finding]]]) -> str:
     for experiment, (_, findings) in found.items():
         measures: dict[str, list[Finding]] = {}
         for finding in findings:
-            if finding.verdict != "not printed":
+            if finding.verdict not in UNJUDGED:
                 measures.setdefault(finding.measure, []).append(finding)
         for measure, lines in measures.items():
             columns = [_span([line.paper for line in lines]), _span([line.measured for line in lines])]
             columns += [_span([line.chance for line in lines]), _verdicts(lines)]
             rows.append(f"| `{experiment}` | {measure} | {' | '.join(columns)} |")
+    return "\n".join(rows) + "\n"
+
+
+def fact_table(found: Mapping[str, tuple[str, Sequence[Finding]]]) -> str:
+    """What is read off data and printed tables as a table of Markdown, beside what is printed of it."""
+    rows = ["| experiment | of | printed | found |", "| --- | --- | --- | --- |"]
+    for experiment, (_, findings) in found.items():
+        for fact in findings:
+            if fact.verdict == "fact":
+                rows.append(f"| `{experiment}` | {fact.measure} | {text(fact.paper)} | {text(fact.measured)} |")
     return "\n".join(rows) + "\n"
 
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
 
 import duckdb
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._paper import macros
-from kgather._paper.findings import DRAWS, Finding, drawn, fact, how_often, in_part, number, statement
+from kgather._paper.findings import DRAWS, Finding, drawn, fact, how_often, in_part, number, rises, statement
 from kgather._paper.macros import large_enough, shuffled
 from kgather._paper.movielens import HIGH, MovieLens
 from kgather._settings.hierarchy import Hierarchy
@@ -75,7 +74,7 @@ _HIERARCHIES = {
 _K = (1, 2, 3, 5, 7, 10, 12, 15, 20)
 _TOP = 10
 _ALL_LOST = 0.95  # of GenILoss: a curve that has come so far rises no more
-_DRAWS = 5  # of groups at random, where each costs a table
+_DRAWS = 3  # of groups at random, where each costs a table
 _OUT_OF_TEXT = "the figure is not in the text, which says what holds in words"
 
 
@@ -306,8 +305,9 @@ def queries(data: MovieLens) -> Iterator[Finding]:
         # To be better than a rival that is no better than groups at random is no merit.
         blind = rival is not None and errors[rival] >= 0.9 * np.median(random[rival])
         by_chance = [holds(errors if blind else draw) for draw in draws]
+        told = "the rival errs as much as groups at random" if blind else how_often(by_chance)
         return statement(
-            about, printed, found(errors), holds=holds(errors), chance=f"{found(middle)}; {how_often(by_chance)}",
+            about, printed, found(errors), holds=holds(errors), chance=f"{found(middle)}; {told}",
             by_chance=by_chance, valid=valid, shows=f"figure {figure}",
             reading=f"{_OUT_OF_TEXT}; k-Member shows ranges there: with sets, what it gathers alone is compared; by "
             "chance: the median of the draws, and in how many it holds",
@@ -459,10 +459,14 @@ def _quick(looks: Mapping[str, list[int]], gathers: Mapping[str, bool]) -> Itera
     def times(of: Mapping[str, list[int]]) -> list[float]:
         return [theirs / max(ours, 1) for ours, theirs in zip(of[_OURS], of["k-Member"], strict=True)]
 
+    def in_all(of: Mapping[str, list[int]]) -> float:
+        return sum(of["k-Member"]) / max(sum(of[_OURS]), 1)
+
     least, most = times(looks)[0], times(looks)[-1]
     yield said(
-        "k-Likeness against k-Member", "more than 3 times as fast", f"{least:.1f} times at k = 2, {most:.1f} at 20",
-        lambda of: in_part(*(one > 3 for one in times(of))), (_OURS, "k-Member"),
+        "k-Likeness against k-Member", "more than 3 times as fast",
+        f"{in_all(looks):.1f} times in all, {least:.1f} at k = 2, {most:.1f} at 20",
+        lambda of: True if in_all(of) > 3 else None if in_all(of) > 2 else False, (_OURS, "k-Member"),
     )  # fmt: skip
     for name in (_OURS, "Mondrian"):
         yield said(
@@ -481,8 +485,8 @@ def _quick(looks: Mapping[str, list[int]], gathers: Mapping[str, bool]) -> Itera
 
 
 def _moves(of: Mapping[str, list[int]], *, name: str, by: int) -> bool:
-    """Whether the counts of a method rise (by: 1) or fall (by: -1) from each k to the next."""
-    return all(by * (later - earlier) > 0 for earlier, later in pairwise(of[name]))
+    """Whether the counts of a method rise (by: 1) or fall (by: -1) over all k."""
+    return rises([by * count for count in of[name]])
 
 
 def _alike(table: NDArray[np.float64], groups: NDArray[np.integer]) -> bool:
