@@ -45,13 +45,13 @@ def microaggregation(data: MovieLens) -> Iterator[Finding]:
         yield number(
             "SSE, thousands", _sse(original, shown[groups]), loss,
             chance=[_sse(original, rows[one]) for one, rows in random], valid=valid, x=k, within=0.015,
-            shows="table II, figure 4",
+            shows="table II; figure 4",
             reading="3 where not rated, z-scores to gather, centroids in rating units, not rounded, all cells",
         )  # fmt: skip
         there, back = _risks(data, shown, groups)
         yield number(
             "disclosure risk, %", there, risk, chance=[_risks(data, rows, one)[0] for one, rows in random],
-            valid=valid, x=k, within=_RISK, shows="table II, figure 5",
+            valid=valid, x=k, within=_RISK, shows="table II; figure 5",
             reading="from the original row to the nearest protected one, one guess among ties",
         )  # fmt: skip
         yield number(
@@ -72,14 +72,14 @@ def noise(data: MovieLens) -> Iterator[Finding]:
         curve.append((_sse(original, shown), _risks(data, shown, everybody)[0]))
         yield number(
             "SSE, thousands", curve[-1][0], loss, chance=_sse(original, original[shuffled(everybody)]), x=sigma,
-            of="sigma", shows="table III, figure 6",
+            of="sigma", shows="table III; figure 6",
             reading="noise of sigma standard deviations of each item on all cells, not clipped; the printed column "
             "starts too high and levels off, which no reading that was tried explains; by chance: rows that change "
             "places",
         )  # fmt: skip
         yield number(
             "disclosure risk, %", curve[-1][1], risk, chance=min(guessed, unchanged, key=lambda one: abs(one - risk)),
-            x=sigma, of="sigma", within=_RISK, shows="table III, figure 7",
+            x=sigma, of="sigma", within=_RISK, shows="table III; figure 7",
             reading="by chance: a guess among all, or ratings without noise, whichever comes nearer",
         )  # fmt: skip
     for k in (3, 10):
@@ -98,7 +98,7 @@ def noise(data: MovieLens) -> Iterator[Finding]:
             chance=f"{times[1]:.1f} times",
             by_chance=times[1] >= 4,
             valid=large_enough(groups, k),
-            shows="figure 8, section V",
+            shows="figure 8; section V",
             reading="the loss of noise between the measured sigmas is interpolated",
         )
 

@@ -28,7 +28,8 @@ class Finding:
     measure: what is measured; lines of one measure are a curve over x, where they have one. x: the parameter that
     varies, in the unit that `of` names. paper: what is printed (None: nothing), measured: what is found, both as
     numbers or, of statements, as text. chance: the same measured where the users are in groups at random, or whatever
-    else stands for knowing nothing; every line with a verdict has it. shows: the figure, table or section of the paper.
+    else stands for knowing nothing; every line with a verdict has it. shows: figures, tables or
+    sections of the paper, with semicolons.
     reading: what the paper leaves open, and how it was read here. timed: whether it is of a clock, so that no two runs
     have the same. verdict: "fact" where the line is about a printed table itself, which nothing of kgather computes.
     """
@@ -83,7 +84,7 @@ def number(
         allowed = points if points is not None else within * abs(paper)
         by_chance = _reached(_nearness(draw - paper, allowed) for draw in draws)
         verdict = _verdict(_nearness(measured - paper, allowed) if valid else 0, by_chance)
-    shown = float(np.median(draws)) if draws else None
+    shown = None if not draws else draws[0] if len(draws) == 1 else float(np.median(draws))
     return Finding(measure, measured, paper, x, of if x is not None else "", verdict, reading, shown, shows, timed)
 
 
@@ -149,5 +150,5 @@ def rises(values: Sequence[float]) -> bool:
 
 
 def in_part(*holds: bool) -> bool | None:
-    """Whether all of several hold; None where some do."""
-    return True if all(holds) else None if any(holds) else False
+    """Whether all of several hold, of which there are some; None where some hold."""
+    return True if holds and all(holds) else None if any(holds) else False

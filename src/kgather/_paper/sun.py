@@ -47,7 +47,7 @@ def satisfaction(data: MovieLens) -> Iterator[Finding]:
         holds=near == [3, 3, 3, 2, 2],
         chance=how_often(same, "tables with the same blanks"),
         by_chance=same,
-        shows="table 1, definition 2",
+        shows="table 1; definition 2",
         reading="who is within 5 of how many, oneself included; null against a rating is as far as the scale is wide. "
         "By chance: below 5 others would be too far; at 5 blanks alone decide",
     )
@@ -60,7 +60,7 @@ def satisfaction(data: MovieLens) -> Iterator[Finding]:
         holds=min(two_and_three) >= 2,
         chance=how_often(other, "tables"),
         by_chance=other,
-        shows="table 1",
+        shows="table 1; definition 1",
     )
     second = min(_near(_TABLE_2, 2))
     random = drawn(lambda seed: min(_near(_like(_TABLE_2, seed), 2)) >= 2)
@@ -71,7 +71,7 @@ def satisfaction(data: MovieLens) -> Iterator[Finding]:
         holds=second >= 2,
         chance=how_often(random, "tables with the same blanks"),
         by_chance=random,
-        shows="table 2, figure 2",
+        shows="table 2; figure 2",
     )
     all_cliques, groups = _decomposed(_TABLE_3)
     decomposed = drawn(lambda seed: _decomposed(_like(_TABLE_3, seed))[0])
@@ -82,7 +82,7 @@ def satisfaction(data: MovieLens) -> Iterator[Finding]:
         holds=all_cliques,
         chance=how_often(decomposed, "tables"),
         by_chance=decomposed,
-        shows="table 3, theorem 2",
+        shows="table 3; theorem 2",
         reading=_SAME_RANGE,
     )
     everybody = np.nan_to_num(_TABLE_1, nan=0.0)
@@ -94,7 +94,7 @@ def satisfaction(data: MovieLens) -> Iterator[Finding]:
     )  # fmt: skip
     yield number(
         "standard deviation of the fourth item in {t4, t5}", _deviation(_TABLE_1[3:], _COLUMN_4[3:], 1), 2.0,
-        chance=_deviation(_TABLE_1[1:3], _COLUMN_4[1:3], 1), shows="table 1, definition 3",
+        chance=_deviation(_TABLE_1[1:3], _COLUMN_4[1:3], 1), shows="table 1; definition 3",
         reading="by chance: {t2, t3}, whose ratings of it are the same",
     )  # fmt: skip
     for limit in (1, 2, 3, 4, 5):
@@ -125,7 +125,7 @@ def windows(data: MovieLens) -> Iterator[Finding]:
     same = drawn(lambda seed: macros.best_window(_drawn(_TABLE_4, seed), 2) == 5)
     yield statement(
         "window chosen in table 4", "from 5", f"from {best:g}", holds=best == 5, chance=how_often(same, "columns"),
-        by_chance=same, shows="table 4, algorithm 1", reading=_SAME_RANGE,
+        by_chance=same, shows="table 4; algorithm 1", reading=_SAME_RANGE,
     )  # fmt: skip
     for name, (values, printed) in _TABLE_5.items():
         yield from _row_of_windows(
@@ -305,11 +305,16 @@ def _listed(near: list[int]) -> str:
 
 
 def _decomposed(table: NDArray[np.float64]) -> tuple[bool, int]:
-    """Whether all groups of two and more are cliques at epsilon = 2, and how many groups there are."""
+    """Whether all groups of two and more are cliques at epsilon = 2, by what they say and by who is near whom, and how
+    many groups there are.
+    """
     groups, cliques = epsilon.decompose(
         macros.matrix_of(table), 2, epsilon=2, rating_range=_R + 1, vectors=np.nan_to_num(table)
     )
-    return bool(cliques.all()) and large_enough(groups, 2), len(cliques)
+    near = all(
+        min(_near(members, 2)) == len(members) for members in (table[groups == one] for one in np.unique(groups))
+    )
+    return near and bool(cliques.all()) and large_enough(groups, 2), len(cliques)
 
 
 def _deviation(table: NDArray[np.float64], column: NDArray[np.float64], limit: float) -> float:
