@@ -249,8 +249,8 @@ def _orders(lost: _Lost, random: list[_Lost], *, valid: bool) -> Iterator[Findin
     )  # fmt: skip
     yield said(
         "GenILoss of k-Likeness for k = 2 to 7", "the same as k-Member's", 12,
-        lambda of, k: abs(of["k-Likeness", k][loss] - of["k-Member", k][loss]) < 0.03 * of["k-Member", k][loss], ("k-Likeness",),
-        [2, 3, 5, 7], reading="the same: within 3%",
+        lambda of, k: abs(of["k-Likeness", k][loss] - of["k-Member", k][loss]) < 0.03 * of["k-Member", k][loss],
+        ("k-Likeness",), [2, 3, 5, 7], reading="the same: within 3%",
     )  # fmt: skip
     # Where groups at random lose all there is to lose under (b), they lose as much under the others.
     some_left = [k for k in several if min(one["DGH(b)", k][loss] for one in random) < _ALL_LOST]
