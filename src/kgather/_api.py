@@ -469,6 +469,7 @@ def verify(
         max_rejected_share: The share of rows of a text file that may be set aside as they cannot be read, 0 to 1; none
             where not given.
         load: How to read a text file: `delimiter`, `encoding`, `header`, `skip_lines` and `comment`, as for `publish`.
+            With `ratings` all that `publish` takes; what is not about texts is about that file alone.
 
     Returns:
         The verdict: true where every check is passed.

@@ -195,6 +195,24 @@ def test_what_the_mean_with_a_fill_gives_away_is_worked_out() -> None:
     assert (told["one_rater"], told["exact"], told["near"], told["worked_out"]) == (1, 0, 0, 1)
 
 
+@pytest.mark.parametrize(("fill", "shown", "worked_out"), [("mean", 5, 1), ("median", 5, 0), ("prediction", 5, 0)])
+def test_what_is_worked_out_is_of_the_fill_that_was_asked_for(fill: str, shown: float, worked_out: float) -> None:
+    # The one rating, and so the mean, is 5: with it in the place of the other's the cell shows 5, with 3 it would not.
+    parameters = {"homogenize": "microaggregated", "fill": fill}
+    told = disclosure(Attacked.of(evidence([[5], [N]], [[shown]], [0, 0], parameters=parameters))).details
+    assert told["worked_out"] == worked_out
+
+
+def test_linkage_fills_as_the_release_was_filled() -> None:
+    # The mean of all ratings is 5. Filled with it, the second original is (5, 5) and nearest to the first row.
+    original, shown = [[5, 5], [N, 5]], [[5, 5], [3, 5]]
+    by_mean = linkage(Attacked.of(evidence(original, shown, [0, 1], parameters={"fill": "mean"})))[0]
+    assert by_mean.user.value == 1 / 2
+    for fill in ("median", "prediction"):
+        there = linkage(Attacked.of(evidence(original, shown, [0, 1], parameters={"fill": fill})))[0]
+        assert there.user.value == 1
+
+
 def test_linkage_in_both_directions() -> None:
     # Fill 3. Rows of originals: (5, 3), (1, 3), (3, 5); the release: (3, 3) for the first two, (3, 5) for the third.
     attacked = Attacked.of(evidence([[5, N], [1, N], [N, 5]], [[3, 3], [3, 5]], [0, 0, 1]))

@@ -1,8 +1,10 @@
 """What utility was lost: worked by hand, against whole tables, for every form of release."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from built import Build
@@ -13,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 from kgather._evaluation import candidates, metrics
 from kgather._evaluation.candidates import ShownVectors
-from kgather._evaluation.evidence import Evidence
+from kgather._evaluation.evidence import Evidence, read_evidence
 from kgather._evaluation.metrics import (
     ABOUT,
     Metric,
@@ -25,6 +27,10 @@ from kgather._evaluation.metrics import (
     spearman,
 )
 from kgather._evaluation.naive_bayes import naive_bayes
+from kgather._publishing.publish import Published
+from kgather.udfs.measuring.quality import armse, maximal_radius
+from kgather.udfs.preferences.filled import filled_ratings, filled_scores
+from kgather.udfs.preferences.model import Preferences
 
 NAN = float("nan")
 
@@ -108,6 +114,39 @@ def test_closeness_is_of_what_users_were_compared_in() -> None:
     values = values_of(measure(replace(evidence, vectors=vectors)))
     assert values["armse_preferences"] == pytest.approx((2 + 0) / 2)
     assert values["maximal_radius"] == pytest.approx(2)
+
+
+def test_what_is_not_rated_counts_with_the_fill_that_was_asked_for() -> None:
+    original = [[5, 1, NAN], [5, NAN, NAN], [NAN, 4, 5], [4, NAN, NAN]]
+    evidence = evidence_of(original, [[4, 2, NAN], [3, 5, NAN]], [0, 0, 1, -1])
+    found = measure(replace(evidence, parameters={"fill": "mean"}))
+    # Ratings 5, 1, 5 and 4 are shown as 4, 2, 4 and 5; users 1 and 2 have no rating of an item that is shown.
+    mean = 24 / 6
+    by_hand = 1 + 1 + 1 + (mean - 2) ** 2 + (mean - 3) ** 2 + 1
+    assert values_of(found)["sum_of_squares_filled"] == pytest.approx(by_hand)
+    [about] = [metric.about for metric in found if metric.metric == "sum_of_squares_filled"]
+    assert about.endswith(": the mean of all ratings")
+    [about] = [metric.about for metric in measure(evidence) if metric.metric == "armse_filled"]
+    assert about.endswith(": the middle of the scale")
+
+
+def test_predictions_fill_as_if_they_were_written_out() -> None:
+    rng = np.random.default_rng(5)
+    table = np.where(rng.random((30, 12)) < 0.4, rng.integers(1, 6, (30, 12)), NAN)
+    truth = np.append(np.arange(27) // 9, [-1, -1, -1])
+    shown = np.where(rng.random((3, 12)) < 0.8, rng.uniform(1, 5, (3, 12)), NAN)
+    evidence = replace(evidence_of(table, shown, truth), parameters={"fill": "prediction"})
+    learnt = Preferences(*(rng.normal(size=shape).astype(np.float32) for shape in (30, (30, 4), 12, (12, 4))))
+    gaps = filled_ratings(evidence.original, fill=learnt)[:27] - evidence.shown.columns(np.arange(12))[0].T[truth[:27]]
+    found = measure(replace(evidence, preferences=learnt))
+    values = values_of(found)
+    assert values["sum_of_squares_filled"] == pytest.approx(np.nansum(gaps**2))
+    of_groups = [np.sqrt(np.nansum(gaps[truth[:27] == group] ** 2) / 9) for group in range(3)]
+    assert values["armse_filled"] == pytest.approx(np.mean(of_groups))
+    [about] = [metric.about for metric in found if metric.metric == "armse_filled"]
+    assert about.endswith(": the prediction")
+    # Without what was learnt nobody knows: nothing is told rather than something else.
+    assert not {"sum_of_squares_filled", "armse_filled"} & values_of(measure(evidence)).keys()
 
 
 def test_means_of_personal_attributes_are_asked_for() -> None:
@@ -245,6 +284,54 @@ def test_vectors_say_what_their_cells_say() -> None:
     of_cells = evidence_of(original, shown.T, truth)
     of_vectors = replace(of_cells, shown=vectors)
     assert values_of(measure(of_vectors)) == pytest.approx(values_of(measure(of_cells)))
+
+
+SPACES = [
+    ({"metric": "filled"}, "z-scores by item of the ratings, filled with the middle of the scale"),
+    ({"metric": "filled", "fill": "mean"}, "z-scores by item of the ratings, filled with the mean of all ratings"),
+    ({"metric": "filled", "fill": "prediction"}, "z-scores by item of the ratings, filled with the prediction"),
+    ({"metric": "preference"}, "preferences, the factors alone"),
+    ({}, "predicted ratings"),
+    (
+        {"method": "k_likeness"},
+        "the artifact table, where not rated is 0; method k_likeness looks at: the artifact table",
+    ),
+    ({"method": "epsilon"}, "predicted ratings; method epsilon looks at: sets of rated items, ratings"),
+]
+
+
+@pytest.mark.parametrize(("settings", "space"), SPACES)
+def test_closeness_is_measured_where_the_groups_were_made(
+    publish_to: Callable[..., Published], sample: Path, settings: dict[str, str], space: str
+) -> None:
+    published = publish_to(sample, k=5, **settings)
+    with duckdb.connect() as con:
+        con.execute(f"attach '{published.work_database}' as work (read_only)")
+        con.execute(f"attach '{published.folder / 'release.duckdb'}' as release (read_only)")
+        evidence = read_evidence(con, "work", "release", published.audit.parameters, vectors=True)
+    users = evidence.gathered
+    assert evidence.space == space
+    assert evidence.vectors is not None
+    if settings.get("method") == "k_likeness":
+        # Each column of the space is an item's ratings, 0 where there is none.
+        table = np.zeros((evidence.original.n_users, evidence.original.n_items))
+        rows = np.repeat(np.arange(len(table)), np.diff(evidence.original.indptr))
+        table[rows, evidence.original.items] = evidence.original.values
+        of_items = {tuple(column) for column in table[users].T.tolist()}
+        assert {tuple(column) for column in evidence.vectors[users].T.tolist()} <= of_items
+        assert evidence.vectors.shape[1] > 1
+    elif settings.get("metric") == "filled":
+        assert evidence.preferences is not None
+        middle = (evidence.scale.low + evidence.scale.high) / 2
+        by = {"mean": float(evidence.original.values.mean(dtype=np.float64)), "prediction": evidence.preferences}
+        assert np.array_equal(
+            evidence.vectors, filled_scores(evidence.original, fill=by.get(settings.get("fill", ""), middle))
+        )
+    found = measure(evidence)
+    values = values_of(found)
+    assert values["armse_preferences"] == pytest.approx(armse(evidence.vectors[users], evidence.groups[users]))
+    assert values["maximal_radius"] == pytest.approx(maximal_radius(evidence.vectors[users], evidence.groups[users]))
+    assert [metric.about.endswith(f": {space}") for metric in found if metric.metric == "maximal_radius"] == [True]
 
 
 # Real data -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from artifact_data import (
 )
 from hypothesis import given, settings
 
+from kgather.udfs._shared.counting import counted
 from kgather.udfs.gathering import k_likeness, k_member
 from kgather.udfs.gathering.k_likeness import gather, record_scans
 from kgather.udfs.ratings.artifacts import checked_artifacts, coded_rows
@@ -129,3 +130,25 @@ def test_record_scans_are_k_times_fewer_than_those_of_k_member(data_dir) -> None
     artifacts = checked_artifacts(top_ten(data_dir), 5)
     measured = k_likeness._classes(coded_rows(artifacts, by_width=False), 5)[1]
     assert 0 < measured < 0.6 * record_scans(n, 5)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 100])
+def test_distances_are_measured_as_often_as_is_said(k: int) -> None:
+    n = 1000
+    table = np.random.default_rng(0).normal(size=(n, 30))
+    table -= table.mean(axis=1, keepdims=True)  # sums tell nothing, so that no row is left out
+    scans = k_likeness._classes(coded_rows(checked_artifacts(table, k), by_width=False), k)[1]
+    assert 0.9 * record_scans(n, k) < scans <= 8 / 7 * (n + k) ** 2 / (2 * k)
+
+
+def test_what_is_looked_at_is_counted_where_somebody_counts() -> None:
+    table = np.random.default_rng(0).normal(size=(103, 5))
+    scans = k_likeness._classes(coded_rows(checked_artifacts(table, 10), by_width=False), 10)[1]
+    with counted() as looked:
+        gather(table, 10)
+    # Three are left over: each is held against 100 members, and against those who came before it.
+    assert looked.at_leftovers == 5 * (3 * 100 + 3)
+    assert looked.at == 5 * scans + looked.at_leftovers
+    with counted() as looked:
+        np.zeros(3)
+    assert looked.at == 0

@@ -16,6 +16,7 @@ from artifact_data import (
 )
 from hypothesis import given, settings
 
+from kgather.udfs._shared.counting import counted
 from kgather.udfs.gathering import k_member
 from kgather.udfs.gathering.k_member import gather, record_scans
 from kgather.udfs.ratings.artifacts import checked_artifacts, coded_rows
@@ -162,3 +163,25 @@ def test_most_blocks_are_left_out() -> None:
     table = np.random.default_rng(0).integers(0, 6, (20_000, 4)) + np.arange(20_000)[:, None] // 200
     rows = coded_rows(checked_artifacts(table, 10), by_width=True)
     assert k_member._classes(rows, 10)[1] < 0.3 * record_scans(20_000, 10)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 10, 20])
+def test_records_are_looked_at_as_often_as_is_said(k: int) -> None:
+    # Ten columns of noise: no block can be left out, so that the classes take more looks than are written down.
+    n = 927
+    table = np.random.default_rng(0).normal(size=(n, 10))
+    looks = k_member._classes(coded_rows(checked_artifacts(table, k), by_width=True), k)[1]
+    assert looks <= 8 / 7 * (k + 1) / k * n * (n + k) / 2 + n
+    assert looks > record_scans(n, k)
+
+
+def test_what_is_looked_at_is_counted_where_somebody_counts() -> None:
+    table = np.random.default_rng(0).normal(size=(100, 4))
+    with counted() as looked:
+        gather(table, 8)
+        once = looked.at
+        gather(table, 8)
+    gather(table, 8)
+    assert looked.at == 2 * once > 2 * record_scans(100, 8)
+    # Four are left over; each is held against 12 classes in 4 columns.
+    assert looked.at_leftovers == 2 * 4 * 12 * 4

@@ -6,6 +6,7 @@ from artifact_data import by_members, check_partition, coded, losses, paper_tabl
 from hypothesis import given, settings
 from kernel_data import cpu_seconds
 
+from kgather.udfs._shared.counting import counted
 from kgather.udfs.gathering.mondrian import gather
 from kgather.udfs.measuring.generalization_loss import class_ranges
 
@@ -192,3 +193,16 @@ def test_bad_data_takes_no_quadratic_time_and_no_deep_recursion(name: str) -> No
 
 def _seconds(table: np.ndarray, k: int) -> float:
     return cpu_seconds(lambda: gather(table, k))
+
+
+def test_what_is_looked_at_is_counted_where_somebody_counts() -> None:
+    with counted() as looked:
+        leaves([1, 2, 3, 4], 2)
+    # One column: its range, five passes to find the cut, and the cut itself.
+    assert looked.at == 4 * (1 + 5 + 1)
+    table = np.random.default_rng(0).normal(size=(20_000, 3))
+    with counted() as alone:
+        gather(table, 10)
+    with counted() as several:
+        gather(table, 10, threads=2)
+    assert 20_000 * 10 * (3 + 5 + 1) <= alone.at == several.at

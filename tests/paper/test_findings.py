@@ -7,9 +7,9 @@ import pytest
 
 from kgather._errors import InputError
 from kgather._paper.experiments import EXPERIMENTS, chosen, write
-from kgather._paper.findings import in_part, number, statement
+from kgather._paper.findings import UNJUDGED, fact, how_often, in_part, number, rises, statement
 from kgather._paper.movielens import read_movielens
-from kgather._paper.parts import parts_table, verdict_table
+from kgather._paper.parts import fact_table, parts_table, verdict_table
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,49 @@ def test_points_judge_numbers_that_may_be_near_zero() -> None:
 )  # fmt: skip
 def test_what_chance_comes_as_near_to_is_no_merit(measured: float, chance: float, verdict: str) -> None:
     assert number("loss", measured, 100, chance=chance, within=0.02).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("reached", "of", "verdict"),
+    [(1, 20, "reproduced"), (2, 20, "as by chance"), (1, 19, "as by chance"), (1, 1, "as by chance"),
+     (0, 3, "reproduced"), (2, 40, "reproduced"), (3, 40, "as by chance")],
+)  # fmt: skip
+def test_chance_reaches_what_more_than_a_twentieth_of_the_draws_reach(reached: int, of: int, verdict: str) -> None:
+    draws = [100.5] * reached + [500] * (of - reached)
+    assert number("loss", 100, 100, chance=draws).verdict == verdict
+    told = statement("loss", "low", "low", holds=True, chance="", by_chance=[draw < 200 for draw in draws])
+    assert told.verdict == verdict
+
+
+def test_draws_that_reach_a_part_leave_the_whole() -> None:
+    draws = [None] * 20
+    assert statement("order", "a < b", "a < b", holds=True, chance="", by_chance=draws).verdict == "reproduced"
+    assert statement("order", "a < b", "a < b", holds=None, chance="", by_chance=draws).verdict == "as by chance"
+    assert how_often([True, None, False]) == "in 1 of 3 draws, in part in 1"
+
+
+def test_the_median_of_the_draws_is_shown() -> None:
+    assert number("loss", 3.0, chance=[1, 5, 100]).chance == 5
+    assert number("loss", 3.0, 3, chance=7).chance == 7
+
+
+def test_what_a_line_is_not_about_reproduces_nothing() -> None:
+    assert number("loss", 100, 100, chance=500, valid=False).verdict == "not reproduced"
+    told = statement("order", "a < b", "a < b", holds=True, chance="", by_chance=False, valid=False)
+    assert told.verdict == "not reproduced"
+
+
+def test_a_fact_has_no_verdict() -> None:
+    found = fact("ratings", 4863, 4863, shows="section 5.1")
+    assert found.verdict in UNJUDGED
+    assert found.chance is None
+
+
+def test_a_curve_rises_but_for_small_steps() -> None:
+    assert rises([1, 2, 3])
+    assert rises([1, 10, 9.2])
+    assert not rises([1, 10, 8])
+    assert not rises([3, 2, 3])
 
 
 def test_a_printed_number_needs_chance_beside_it() -> None:
@@ -91,8 +134,9 @@ def test_findings_are_written_and_curves_drawn(tmp_path: Path) -> None:
 
 def test_tables_of_verdicts_and_parts() -> None:
     findings = [
-        *(number("loss", k + off, k, chance=90, x=k, shows="table II, figure 4") for k, off in ((2, 0), (3, 1))),
+        *(number("loss", k + off, k, chance=90, x=k, shows="table II; figure 4") for k, off in ((2, 0), (3, 1))),
         number("not judged", 1.0),
+        fact("query 1", "33", "33"),
         statement("order", "one < two", "as said", holds=True, chance="not so", by_chance=False),
     ]
     of_all = {"microaggregation": ("Casino et al.", findings)}
@@ -100,6 +144,7 @@ def test_tables_of_verdicts_and_parts() -> None:
         "| `microaggregation` | loss | 2 to 3 | 2 to 4 | 90 to 90 | reproduced at k = 2; not reproduced at k = 3 |",
         "| `microaggregation` | order | one < two | as said | not so | reproduced |",
     ]
+    assert fact_table(of_all).splitlines()[2:] == ["| `microaggregation` | query 1 | 33 | 33 |"]
     parts = parts_table(of_all)
     assert "| Casino et al. | table II | `microaggregation`: loss |" in parts
     assert "| Casino et al. | table I | absent: shows a form of data, without anything to measure |" in parts

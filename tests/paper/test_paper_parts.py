@@ -18,17 +18,19 @@ PAPERS = {
     "Sun and Sun": "004",
 }
 _NUMBER = r"\d+(?:\.\d+)?"
+_KINDS = ("figure", "table", "theorem", "lemma", "algorithm", "definition", "equation")
 _ROMAN = {"I": "1", "II": "2", "III": "3", "IV": "4"}
 
 
 def ticked_off(paper: str) -> set[tuple[str, str]]:
-    """The figures and tables that the list of parts names: kind and number."""
+    """The figures, tables, theorems and the like that the list of parts names: kind and number."""
     return {each for part in PARTS if part.paper == paper for each in named(part.name)}
 
 
 def named(text: str) -> Iterator[tuple[str, str]]:
     """What 'figures 1.1, 1.2, 2.1 to 2.9' names, and 'table II' as table 2."""
-    for kind, listed in re.findall(r"(figure|table)s? ((?:[IV]+|[\d.]+)(?:(?:, | to | and )(?:[IV]+|[\d.]+))*)", text):
+    numbers = r"((?:[IV]+|[\d.]+)(?:(?:, | to | and )(?:[IV]+|[\d.]+))*)"
+    for kind, listed in re.findall(rf"({'|'.join(_KINDS)})s? {numbers}", text):
         for first, last in re.findall(rf"({_NUMBER}|[IV]+)(?: to ({_NUMBER}))?", listed):
             if first in _ROMAN:
                 yield kind, _ROMAN[first]
@@ -39,8 +41,10 @@ def named(text: str) -> Iterator[tuple[str, str]]:
 
 
 def mentioned(text: str) -> set[tuple[str, str]]:
-    """All figures and tables that a text of a paper mentions."""
-    found = set()
+    """All figures, tables, theorems and the like that a text of a paper mentions."""
+    found = {("equation", number) for number in re.findall(r"\b(?:Eq\.|[Ee]quation) ?\(?(\d+)", text)}
+    for kind in _KINDS[2:]:
+        found |= {(kind, number) for number in re.findall(rf"\b(?:{kind.title()}|{kind.upper()}):? ({_NUMBER})", text)}
     for kind, number in re.findall(rf"\b(Fig|Figure|Table|TABLE)s?\.? ?({_NUMBER}|[IV]+)\b", text):
         found.add(("table" if kind.lower() == "table" else "figure", _ROMAN.get(number, number)))
     return found
@@ -53,13 +57,19 @@ def test_lists_of_parts_are_read_as_meant() -> None:
     }  # fmt: skip
     assert set(named("table II")) == {("table", "2")}
     assert set(named("section 5.1")) == set()
+    assert set(named("algorithms 1 to 2, equation 6; lemmas 1 and 2")) == {
+        ("algorithm", "1"), ("algorithm", "2"), ("equation", "6"), ("lemma", "1"), ("lemma", "2"),
+    }  # fmt: skip
+    assert mentioned("by Eq. 6 and equation (3), where x \\neq 3; Theorem 1. ALGORITHM 2 [BKG], Definition 4") == {
+        ("equation", "6"), ("equation", "3"), ("theorem", "1"), ("algorithm", "2"), ("definition", "4"),
+    }  # fmt: skip
     assert mentioned("Figs. 8 and Fig. 9; Table IV, TABLE II, Figure 4.2 of 2.") == {
         ("figure", "8"), ("figure", "9"), ("table", "4"), ("table", "2"), ("figure", "4.2"),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_every_figure_and_table_is_ticked_off(paper: str) -> None:
+def test_everything_with_a_number_is_ticked_off(paper: str) -> None:
     folder = ROOT.parent / "shared" / "papers"
     if not folder.is_dir():
         pytest.skip(f"no texts of the papers at {folder}: their figures cannot be counted")

@@ -49,9 +49,8 @@ def disclosure(attacked: Attacked, *, seed: int = 0, cells: int = _CELLS, thread
         original.indptr, original.items, original.values, evidence.truth, places, len(items)
     )
     counts = np.zeros((len(items), FIELDS), dtype=np.int64)
-    middle = (evidence.scale.low + evidence.scale.high) / 2
     form = forms().get(str(evidence.parameters.get("homogenize")))
-    fill = middle if form is not None and form.fills_with_median else np.nan
+    fill = evidence.fill if form is not None and form.fills_missing else np.nan
     sizes = np.array(evidence.shown.sizes, dtype=np.int64)  # may be written to, or the kernel is compiled once more
     at_once = max(1, PIECE_BYTES // (8 * max(n, 1)))
     for first in range(0, len(items), at_once):

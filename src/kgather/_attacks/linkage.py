@@ -33,12 +33,15 @@ def linkage(
 ) -> tuple[AttackResult, AttackResult]:
     """Link whole rows in both directions: originals to the release, and the release to originals.
 
-    fill: for cells without a rating or not shown, of both sides; the middle of the scale where not given. All users and
+    fill: for cells without a rating or not shown, of both sides; where not given what the release was filled with, or
+    the middle of the scale where that was predictions, which the attacker does not know. All users and
     candidates are linked where that takes at most 4e10 products, otherwise at most `targets` sampled users, and a
     sample of candidates. Ratings of all users x candidates, O(r c), with some 400 MB.
     """
     evidence = attacked.evidence
-    middle = (evidence.scale.low + evidence.scale.high) / 2 if fill is None else fill
+    middle = evidence.fill if fill is None else fill
+    if np.isnan(middle):
+        middle = (evidence.scale.low + evidence.scale.high) / 2
     own = evidence.gathered.astype(np.int64)
     everything = np.ones(evidence.original.n_items, dtype=np.bool_)
     ratings = int(count_kept(evidence.original.indptr, evidence.original.items, everything)[own].sum())

@@ -32,7 +32,7 @@ def command(
     """Run the papers' experiments again on ML-100k: what was printed, what is found, and what chance gives.
 
     What does not reproduce is shown as such, and what groups at random give as well is no merit of the paper. All
-    experiments write verdicts.md and parts.md, too.
+    experiments write verdicts.md, facts.md and parts.md, too.
     """
     # Imported here: it takes seconds, and most commands do not need it.
     from kgather._paper.experiments import EXPERIMENTS, chosen, write, write_tables

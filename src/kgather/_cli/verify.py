@@ -29,9 +29,7 @@ def sentence(read: Read) -> str:
     return "; ".join(said) + f". Columns: {', '.join(read.names)}."
 
 
-@with_reading(
-    "format", "fields", "missing", "words", "no_rating", "user_column", "item_column", "rating_column", "time_column"
-)
+@with_reading("user_column", "item_column", "rating_column")
 def command(
     *,
     target: Annotated[
@@ -172,7 +170,8 @@ def command(
         typer.Option(
             "--ratings",
             metavar="FILE",
-            help="The users' ratings: --b asks for the sets of items in them. Of a release: what it promised.",
+            help="The users' ratings, read as publish does: --b asks for the sets of items in them. Of a release: what "
+            "it promised.",
             rich_help_panel=_RATINGS,
         ),
     ] = None,

@@ -1,7 +1,7 @@
 """A release beside what it was made of, and the secret map between the two: what metrics and attacks start from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
+from kgather._methods.users import FILLS
 from kgather._sql_text import identifier
+from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _BATCH_ROWS = 1 << 20
@@ -48,8 +50,9 @@ class Evidence:
     items: their ids by code. scale: that of the original. parameters: what the release was made with.
     group_ids int64[g] by group code, as the release names them. user_ids: original ids by user code, never to be shown.
     days float32[nnz]: when the ratings of the original were given, in days, NaN where that is not known; None where it
-    was not read. vectors float[n_users, d]: what users were compared in, where the method compares them by what was
-    learnt; None where nothing was, or where it was not read.
+    was not read. vectors float[n_users, d]: what users were compared in, NaN for those who were set aside because they
+    rated no artifact; space: what that is, in words. None and empty where there is nothing, or where it was not read.
+    preferences: what was learnt; None likewise.
     """
 
     original: RatingMatrix
@@ -63,7 +66,24 @@ class Evidence:
     group_ids: NDArray[np.int64]
     user_ids: pa.Array | None = field(default=None, repr=False)
     days: NDArray[np.float32] | None = field(default=None, repr=False)
-    vectors: NDArray[np.float32] | None = field(default=None, repr=False)
+    vectors: NDArray[np.float32] | NDArray[np.float64] | None = field(default=None, repr=False)
+    space: str = ""
+    preferences: Preferences | None = field(default=None, repr=False)
+
+    @property
+    def fill(self) -> float:
+        """The number that stands for a rating that is not there; NaN where it is each user's own prediction."""
+        asked = self.parameters.get("fill", "median")
+        if asked == "prediction":
+            return float("nan")
+        if asked == "mean":
+            return float(self.original.values.mean(dtype=np.float64))
+        return (self.scale.low + self.scale.high) / 2
+
+    @property
+    def filled_with(self) -> str:
+        """What that is, in words."""
+        return FILLS[str(self.parameters.get("fill", "median"))]
 
     @property
     def gathered(self) -> NDArray[np.int64]:
@@ -87,7 +107,7 @@ def read_evidence(
 ) -> Evidence:
     """Read a release and the working database it was made in, attached to `con` under the two names.
 
-    days: read when the ratings were given, too. vectors: read what users were compared in, too.
+    days: read when the ratings were given, too. vectors: read what was learnt and what users were compared in, too.
     Raises InputError where the working database is of another release.
     """
     items = con.sql(f"select item_id from {work}.int_kgather__items order by item_code").to_arrow_table()
@@ -109,7 +129,7 @@ def read_evidence(
     if released.members is not None:
         truth = np.full(len(users), -1, dtype=np.int32)
         truth[codes] = _places(released.members, pseudonyms.astype(str))
-    return Evidence(
+    evidence = Evidence(
         original=original,
         shown=released.shown,
         truth=truth,
@@ -121,21 +141,57 @@ def read_evidence(
         group_ids=released.group_ids,
         user_ids=users["user_id"].combine_chunks(),
         days=_days(con, work) if days else None,
-        vectors=_vectors_of_users(con, work, str(parameters.get("metric"))) if vectors else None,
     )
+    return _with_vectors(con, work, evidence) if vectors else evidence
 
 
-def _vectors_of_users(con: duckdb.DuckDBPyConnection, work: str, metric: str) -> NDArray[np.float32] | None:
-    """What users were compared in, float32[n_users, d]; None where nothing was learnt. Of `filled`: predictions."""
+def _with_vectors(con: duckdb.DuckDBPyConnection, work: str, evidence: Evidence) -> Evidence:
+    """The evidence with what was learnt and what users were compared in, as the pipeline compared them."""
+    # Imported here: they load the kernels of gathering, which attacks do not need.
+    from kgather._methods import Users, registered
+    from kgather._settings.publication import PublishSettings
+    from kgather._steps.groups import artifact_table
     from kgather.udfs.preferences import model
-    from kgather.udfs.preferences.metric import comparison_vectors
 
-    factors = con.sql(f"from {work}.int_kgather__factors")
+    said = {name: value for name, value in evidence.parameters.items() if name in PublishSettings.model_fields}
+    method = registered().get(str(said.get("method")))
+    if method is None or not method.anonymous:
+        return evidence
     [(learnt,)] = con.sql(f"select count(*) from {work}.int_kgather__factors").fetchall()
-    if not learnt:
-        return None
-    preferences = model.from_table(factors.to_arrow_reader(_BATCH_ROWS))
-    return comparison_vectors(preferences, "preference" if metric == "preference" else "prediction")
+    factors = con.sql(f"from {work}.int_kgather__factors")
+    preferences = model.from_table(factors.to_arrow_reader(_BATCH_ROWS)) if learnt else None
+    on_artifacts = method.gathers_on == "artifacts"
+    asked = PublishSettings.from_options(said | {"i_know_this_is_not_anonymous": True}, [])
+    codes, artifacts, categorical = np.arange(evidence.original.n_users), np.empty((0, 0)), np.empty(0, dtype=bool)
+    if on_artifacts:
+        tables = (con.sql(f"from {work}.int_kgather__artifact_{name}") for name in ("ratings", "categories"))
+        codes, artifacts, categorical = artifact_table(*tables, len(asked.categorical_artifacts))
+    n_users, n_items = evidence.original.n_users, evidence.original.n_items
+    users = Users(
+        n=len(codes),
+        read_ratings=lambda: evidence.original,
+        preferences=preferences,
+        artifacts=artifacts,
+        levels=np.empty(0, dtype=np.int32),
+        sensitive=np.empty((0, 0)),
+        sensitive_names=[],
+        identifying=np.ones(n_items, dtype=bool),
+        scale=(evidence.scale.low, evidence.scale.high),
+        asked=asked,
+        threads=1,
+        on_artifacts=on_artifacts,
+        categorical=categorical,
+    )
+    if preferences is None and not on_artifacts and users.asked.metric != "filled":
+        return evidence  # a method of another package may do without
+    vectors = users.vectors
+    if on_artifacts:
+        vectors = np.full((n_users, users.vectors.shape[1]), np.nan)
+        vectors[codes] = users.vectors
+    space = users.space
+    if method.looks_at != "vectors":
+        space += f"; method {method.name} looks at: {method.looks_at}"
+    return replace(evidence, vectors=vectors, space=space, preferences=preferences)
 
 
 def _days(con: duckdb.DuckDBPyConnection, work: str) -> NDArray[np.float32]:

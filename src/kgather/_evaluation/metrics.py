@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from kgather._evaluation.named import described as described
 from kgather._evaluation.named import read_metrics as read_metrics
 from kgather.udfs.measuring.quality import armse, maximal_radius
 from kgather.udfs.measuring.query_error import domain_of, masks_of_ranges, query_errors
+from kgather.udfs.preferences.model import Preferences
 
 _RATINGS_AT_ONCE = 1 << 22
 _QUERIES = 500
@@ -44,7 +46,7 @@ def measure(
     are. seed: of the queries drawn. O(candidates x items + ratings), and O(queries x users) for the query errors.
     """
     names = {metric.metric for metric in known}
-    found = [metric for metric in _described(_totals(evidence)) if metric.metric not in names]
+    found = [metric for metric in _described(_totals(evidence), evidence.filled_with) if metric.metric not in names]
     found += _closeness(evidence)
     if personal or not any(name.startswith("query_error") for name in names):
         found += _query_errors(evidence, personal or {}, seed, threads or os.cpu_count() or 1)
@@ -57,7 +59,8 @@ def _closeness(evidence: Evidence) -> Iterator[Metric]:
     if evidence.vectors is None or len(users) == 0:
         return
     for name, measured in (("armse_preferences", armse), ("maximal_radius", maximal_radius)):
-        yield Metric(name, measured(evidence.vectors[users], evidence.groups[users]), ABOUT[name])
+        about = f"{ABOUT[name]}: {evidence.space}" if evidence.space else ABOUT[name]
+        yield Metric(name, measured(evidence.vectors[users], evidence.groups[users]), about)
 
 
 def shown_errors(
@@ -119,10 +122,10 @@ def _middle(shown: Candidates, items: NDArray[np.integer]) -> NDArray[np.float32
     return low if low is high else (low + high) / np.float32(2)
 
 
-def _described(totals: "_Totals") -> Iterator[Metric]:
+def _described(totals: "_Totals", filled_with: str) -> Iterator[Metric]:
     for name, value in totals.metrics():
         if np.isfinite(value):
-            yield Metric(name, float(value), ABOUT[name])
+            yield Metric(name, float(value), f"{ABOUT[name]}: {filled_with}" if "filled" in name else ABOUT[name])
 
 
 @dataclass
@@ -175,12 +178,99 @@ class _Totals:
         yield "popularity_of_counts", spearman(self.original[1][both], self.shown[1][both])
 
 
+class _Fill(Protocol):
+    """What stands for the ratings that are not there."""
+
+    def squares(
+        self, items: NDArray[np.int64], value: NDArray[np.float64], there: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """The squared distances of what candidates show, float64[i, n] where bool[i, n] is true, to the fills of all
+        their users, float64[n].
+        """
+        ...
+
+    def of_users(self, users: NDArray[np.integer], items: NDArray[np.int64]) -> NDArray[np.float64] | float:
+        """The fills of cells, float64[t] of int[t] twice, or one number for all."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Number:
+    """One number for all; NaN where it is not known. members int64[n] of each candidate."""
+
+    fill: float
+    members: NDArray[np.int64]
+
+    def squares(
+        self, items: NDArray[np.int64], value: NDArray[np.float64], there: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        del items
+        return np.asarray(np.where(there, (value - self.fill) ** 2, 0).sum(axis=0) * self.members)
+
+    def of_users(self, users: NDArray[np.integer], items: NDArray[np.int64]) -> float:
+        del users, items
+        return self.fill
+
+
+@dataclass(frozen=True)
+class _Predicted:
+    """The predictions, each the product of a user's and an item's vector, float64[n_users, d] and float64[m, d].
+
+    So what a candidate's users add up to follows from the sums of their vectors and of the products of these, and
+    users x items is never written: members int64[n], sums float64[n, d], products float64[n, d, d].
+    """
+
+    users: NDArray[np.float64]
+    items: NDArray[np.float64]
+    members: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, learnt: Preferences, truth: NDArray[np.integer], members: NDArray[np.int64]) -> "_Predicted":
+        """truth int[n_users]: the candidate of each user, -1 for those who have none."""
+        ones = np.ones_like
+        users = np.column_stack([learnt.user_level, ones(learnt.user_level), learnt.user_factors]).astype(np.float64)
+        items = np.column_stack([ones(learnt.item_level), learnt.item_level, learnt.item_factors]).astype(np.float64)
+        known = np.flatnonzero(truth >= 0)
+        n, d = len(members), users.shape[1]
+
+        def added(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(np.bincount(truth[known], values[known], minlength=n))
+
+        sums = np.stack([added(column) for column in users.T], axis=1)
+        products = np.empty((n, d, d))
+        for row, column in np.ndindex(d, d):
+            products[:, row, column] = added(users[:, row] * users[:, column])
+        return cls(users, items, members, sums, products)
+
+    def squares(
+        self, items: NDArray[np.int64], value: NDArray[np.float64], there: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        of_items = self.items[items]
+        found = value**2 * self.members - 2 * value * (of_items @ self.sums.T)
+        for place in range(of_items.shape[1]):
+            found += of_items[:, [place]] * (of_items @ self.products[:, place].T)
+        return np.asarray(np.where(there, found, 0).sum(axis=0))
+
+    def of_users(self, users: NDArray[np.integer], items: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(np.einsum("td,td->t", self.users[users], self.items[items]))
+
+
+def _fill_of(evidence: Evidence) -> _Fill:
+    """What the setting `fill` says; NaN where that is predictions, and these were not read."""
+    members = np.bincount(evidence.truth[evidence.truth >= 0], minlength=len(evidence.shown.sizes))
+    if np.isnan(evidence.fill) and evidence.preferences is not None:
+        return _Predicted.of(evidence.preferences, evidence.truth, members)
+    return _Number(evidence.fill, members)
+
+
 def _totals(evidence: Evidence) -> _Totals:
     """One pass over the items."""
     n_items, n = evidence.original.n_items, len(evidence.shown.sizes)
     indptr, users, ratings = evidence.original.transpose()
     members = np.bincount(evidence.truth[evidence.truth >= 0], minlength=n)
-    fill = (evidence.scale.low + evidence.scale.high) / 2
+    fill = _fill_of(evidence)
     of_rows = np.zeros(n, dtype=np.int64)
     of_rows[evidence.truth[evidence.truth >= 0]] = evidence.groups[evidence.truth >= 0]
     count = np.diff(indptr)
@@ -207,7 +297,7 @@ def _totals(evidence: Evidence) -> _Totals:
         totals.repeated += int(counts.sum())
         # As if nobody had rated: what the ratings change follows.
         totals.distortion += float((np.abs(value) @ members).sum())
-        totals.squares += ((value - fill) ** 2 * there).sum(axis=0) * members
+        totals.squares += fill.squares(chunk, value, there)
         _add_ratings(totals, evidence, chunk, value, there, fill, (indptr, users, ratings))
     return totals
 
@@ -218,7 +308,7 @@ def _add_ratings(
     chunk: NDArray[np.int64],
     value: NDArray[np.float64],
     there: NDArray[np.bool_],
-    fill: float,
+    fill: "_Fill",
     by_item: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]],
 ) -> None:
     """Add what the ratings of a chunk of items say beside what is shown of their users."""
@@ -230,6 +320,7 @@ def _add_ratings(
         places = np.searchsorted(indptr, np.arange(lo, hi), side="right") - 1 - chunk[0]
         candidates = evidence.truth[users[lo:hi]]
         gathered = candidates >= 0
+        raters = users[lo:hi][gathered]
         places, candidates = places[gathered], candidates[gathered]
         own = ratings[lo:hi][gathered].astype(np.float64)
         shown, covered = value[places, candidates], there[places, candidates]
@@ -239,7 +330,7 @@ def _add_ratings(
         totals.absolute += float(gaps[covered].sum())
         totals.squared += float((gaps[covered] ** 2).sum())
         totals.distortion += float((gaps - np.abs(shown)).sum())
-        changes = np.where(covered, (own - shown) ** 2 - (shown - fill) ** 2, 0)
+        changes = np.where(covered, (own - shown) ** 2 - (shown - fill.of_users(raters, chunk[places])) ** 2, 0)
         totals.squares += np.bincount(candidates, weights=changes, minlength=len(totals.squares))
         rated[places, candidates] = True
     totals.rated_cells += int((rated & there).sum())

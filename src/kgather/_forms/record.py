@@ -33,8 +33,8 @@ class Form:
     users, or nobody (then only the generalized table is released). cells: which cells it can show, of `CELLS`.
     needs_solver: it shows predictions. bounded: it never has more cells than there are ratings. adds_cells: cells can
     be added for (b, l)-diversity. by_method: it goes with methods that name it only. predicts: its values are
-    predictions of a low rank, which attackers use. fills_with_median: what stands for a rating that is not there is
-    the middle of the scale, from which a single rating may be worked out. anonymous: False where users stand alone.
+    predictions of a low rank, which attackers use. fills_missing: what stands for a rating that is not there is what
+    the setting `fill` says; from a number a single rating may be worked out. anonymous: False where users stand alone.
     not_promised: what a release of this form does not promise, in a sentence. meaning: what k means for a person, with
     {others} (people who look the same), {k} and {epsilon}; empty for what holds of most forms. warning: what the user
     should know before any work, with {epsilon}.
@@ -49,7 +49,7 @@ class Form:
     adds_cells: bool = False
     by_method: bool = False
     predicts: bool = False
-    fills_with_median: bool = False
+    fills_missing: bool = False
     anonymous: bool = True
     not_promised: str = ""
     meaning: str = ""

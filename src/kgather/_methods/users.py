@@ -15,6 +15,21 @@ if TYPE_CHECKING:
     from kgather.udfs.ratings.matrix import RatingMatrix
 
 
+FILLS = {
+    "median": "the middle of the scale",
+    "mean": "the mean of all ratings",
+    "prediction": "the prediction",
+}
+"""What stands for a rating that is not there, by the setting `fill`."""
+
+SPACES = {
+    "prediction": "predicted ratings",
+    "preference": "preferences, the factors alone",
+    "filled": "z-scores by item of the ratings, filled with {fill}",
+}
+"""What users are compared in, by the setting `metric`."""
+
+
 class Asked(Protocol):
     """What a publication is asked for, as far as gathering looks at it: see `PublishSettings`."""
 
@@ -172,6 +187,16 @@ class Users:
             msg = "nothing was learnt to compare users in. Set metric to filled, or solver to als or funk."
             raise InputError(msg)
         return comparison_vectors(self.preferences, self.asked.metric)
+
+    @property
+    def space(self) -> str:
+        """What the vectors are, in words."""
+        if self.on_artifacts:
+            beside = (
+                "" if self.categorical is None or not self.categorical.any() else ", and a column for each category"
+            )
+            return f"the artifact table, where not rated is 0{beside}"
+        return SPACES[self.asked.metric].format(fill=FILLS[self.asked.fill])
 
     def _of_artifacts(self) -> NDArray[np.float64]:
         if self.categorical is None or not self.categorical.any():

@@ -1,6 +1,7 @@
 """F. Casino et al.: microaggregation of the filled rating table, against Gaussian noise."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +9,13 @@ from numpy.typing import NDArray
 from kgather._attacks.attacked import Attacked
 from kgather._attacks.linkage import linkage
 from kgather._paper import macros
-from kgather._paper.findings import Finding, in_part, number, statement
-from kgather._paper.macros import shuffled
+from kgather._paper.findings import Finding, drawn, in_part, number, statement
+from kgather._paper.macros import large_enough, shuffled
 from kgather._paper.movielens import HIGH, LOW, MovieLens, Split
 from kgather._paper.shown import rows_shown
 from kgather.udfs.gathering import mdav
 from kgather.udfs.preferences.filled import filled_ratings, filled_scores
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 _FILL = 3.0
 _TABLE_2 = {
@@ -28,6 +30,7 @@ _TABLE_3 = {
 }  # fmt: skip
 _RISK = 0.25  # of the printed risk: within that it is reproduced
 _MAE = 0.01  # of the printed error: groups at random come within 2% of it
+_DRAWS = 3  # of groups at random: each costs a table of users x items
 _K, _SIGMA = 10, 4  # of table IV
 
 
@@ -36,17 +39,19 @@ def microaggregation(data: MovieLens) -> Iterator[Finding]:
     original, scores = filled_ratings(data.ratings, fill=_FILL), filled_scores(data.ratings, fill=_FILL)
     for k, (loss, risk) in _TABLE_2.items():
         groups = mdav.gather(scores, k)
-        drawn = shuffled(groups)
-        shown, at_random = (macros.centroids(data.ratings, one, _FILL) for one in (groups, drawn))
+        valid = large_enough(groups, k)
+        shown = macros.centroids(data.ratings, groups, _FILL)
+        random = [(one, macros.centroids(data.ratings, one, _FILL)) for one in drawn(partial(shuffled, groups), _DRAWS)]
         yield number(
-            "SSE, thousands", _sse(original, shown[groups]), loss, chance=_sse(original, at_random[drawn]), x=k,
-            within=0.015, shows="table II, figure 4",
+            "SSE, thousands", _sse(original, shown[groups]), loss,
+            chance=[_sse(original, rows[one]) for one, rows in random], valid=valid, x=k, within=0.015,
+            shows="table II; figure 4",
             reading="3 where not rated, z-scores to gather, centroids in rating units, not rounded, all cells",
         )  # fmt: skip
         there, back = _risks(data, shown, groups)
         yield number(
-            "disclosure risk, %", there, risk, chance=_risks(data, at_random, drawn)[0], x=k, within=_RISK,
-            shows="table II, figure 5",
+            "disclosure risk, %", there, risk, chance=[_risks(data, rows, one)[0] for one, rows in random],
+            valid=valid, x=k, within=_RISK, shows="table II; figure 5",
             reading="from the original row to the nearest protected one, one guess among ties",
         )  # fmt: skip
         yield number(
@@ -58,23 +63,23 @@ def microaggregation(data: MovieLens) -> Iterator[Finding]:
 def noise(data: MovieLens) -> Iterator[Finding]:
     """Table III, figures 6 to 8: Gaussian noise, by its standard deviation, and against MDAV at equal risk."""
     original, scores = filled_ratings(data.ratings, fill=_FILL), filled_scores(data.ratings, fill=_FILL)
-    drawn = macros.noise(original)
+    of_one = macros.noise(original)
     everybody = np.arange(len(original))
     curve = []
     guessed, unchanged = 100 / len(original), 100.0
     for sigma, (loss, risk) in _TABLE_3.items():
-        shown = original + sigma * drawn
+        shown = original + sigma * of_one
         curve.append((_sse(original, shown), _risks(data, shown, everybody)[0]))
         yield number(
             "SSE, thousands", curve[-1][0], loss, chance=_sse(original, original[shuffled(everybody)]), x=sigma,
-            of="sigma", shows="table III, figure 6",
+            of="sigma", shows="table III; figure 6",
             reading="noise of sigma standard deviations of each item on all cells, not clipped; the printed column "
             "starts too high and levels off, which no reading that was tried explains; by chance: rows that change "
             "places",
         )  # fmt: skip
         yield number(
             "disclosure risk, %", curve[-1][1], risk, chance=min(guessed, unchanged, key=lambda one: abs(one - risk)),
-            x=sigma, of="sigma", within=_RISK, shows="table III, figure 7",
+            x=sigma, of="sigma", within=_RISK, shows="table III; figure 7",
             reading="by chance: a guess among all, or ratings without noise, whichever comes nearer",
         )  # fmt: skip
     for k in (3, 10):
@@ -92,7 +97,8 @@ def noise(data: MovieLens) -> Iterator[Finding]:
             holds=times[0] >= 4,
             chance=f"{times[1]:.1f} times",
             by_chance=times[1] >= 4,
-            shows="figure 8, section V",
+            valid=large_enough(groups, k),
+            shows="figure 8; section V",
             reading="the loss of noise between the measured sigmas is interpolated",
         )
 
@@ -104,9 +110,9 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
     noisy = original + _SIGMA * macros.noise(original)
     everybody = np.arange(len(original))
     leaking = "the test ratings were part of what was protected; the nearest protected row outside the user's own group"
-    grouped, at_random = _grouped_errors(data, original, scores, held)
+    grouped, at_random, valid = _grouped_errors(data, original, scores, held)
     yield number(
-        "MAE after MDAV, k = 10", grouped, 0.89, within=_MAE, chance=at_random, shows="table IV",
+        "MAE after MDAV, k = 10", grouped, 0.89, within=_MAE, chance=at_random, valid=valid, shows="table IV",
         reading=f"{leaking}; by chance: groups at random",
     )  # fmt: skip
     errors = [
@@ -127,20 +133,18 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
         "MDAV has less",
         f"{grouped:.3f} and {errors[0]:.3f}",
         holds=grouped < errors[0],
-        chance=f"{at_random:.3f} and {errors[0]:.3f}",
-        by_chance=at_random < errors[0],
+        chance=f"{np.median(at_random):.3f} and {errors[0]:.3f}",
+        by_chance=[one < errors[0] for one in at_random],
+        valid=valid,
         shows="table IV",
     )
     train, of_train = filled_ratings(held.train, fill=_FILL), filled_scores(held.train, fill=_FILL)
     groups = mdav.gather(of_train, _K)
-    honest, random = (
-        _error(held, shown[one][_nearest(train, shown[one], one)])
-        for one in (groups, shuffled(groups))
-        for shown in [macros.centroids(held.train, one, _FILL)]
-    )
+    honest, *random = _errors_of(held.train, train, groups, held)
     always = float(np.abs(held.ratings - _FILL).mean())
     yield number(
-        "MAE without the test ratings", honest, 0.89, within=_MAE, chance=random, shows="table IV",
+        "MAE without the test ratings", honest, 0.89, within=_MAE, chance=random,
+        valid=large_enough(groups, _K), shows="table IV",
         reading="four fifths are protected, the others predicted",
     )  # fmt: skip
     yield statement(
@@ -148,23 +152,31 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
         f"{always - 0.89:.3f}",
         f"{always - honest:.3f}",
         holds=in_part(honest < always, abs(honest - 0.89) <= _MAE * 0.89),
-        chance=f"{always - random:.3f}",
-        by_chance=in_part(random < always, abs(random - 0.89) <= _MAE * 0.89),
+        chance=f"{always - np.median(random):.3f}",
+        by_chance=[in_part(one < always, abs(one - 0.89) <= _MAE * 0.89) for one in random],
+        valid=large_enough(groups, _K),
         shows="table IV",
     )
 
 
 def _grouped_errors(
     data: MovieLens, original: NDArray[np.float64], scores: NDArray[np.float64], held: Split
-) -> tuple[float, float]:
-    """The error of the nearest centroid of another group, by MDAV and by groups at random."""
+) -> tuple[float, list[float], bool]:
+    """The error of the nearest centroid of another group, by MDAV and by groups at random; whether MDAV gathered."""
     groups = mdav.gather(scores, _K)
-    found, at_random = (
-        _error(held, shown[one][_nearest(original, shown[one], one)])
-        for one in (groups, shuffled(groups))
-        for shown in [macros.centroids(data.ratings, one, _FILL)]
-    )
-    return found, at_random
+    found, *at_random = _errors_of(data.ratings, original, groups, held)
+    return found, at_random, large_enough(groups, _K)
+
+
+def _errors_of(
+    ratings: RatingMatrix, rows: NDArray[np.float64], groups: NDArray[np.integer], held: Split
+) -> list[float]:
+    """The error of the nearest centroid of another group, by the groups, and by groups of the same sizes at random."""
+    return [
+        _error(held, shown[one][_nearest(rows, shown[one], one)])
+        for one in (groups, *drawn(partial(shuffled, groups), _DRAWS))
+        for shown in [macros.centroids(ratings, one, _FILL)]
+    ]
 
 
 def _sse(original: NDArray[np.float64], shown: NDArray[np.float64]) -> float:

@@ -10,7 +10,7 @@ from kgather._errors import InputError, quoted
 from kgather._paper import casino, chang, chen, riyana, sun
 from kgather._paper.findings import Finding
 from kgather._paper.movielens import MovieLens
-from kgather._paper.parts import parts_table, verdict_table
+from kgather._paper.parts import fact_table, parts_table, verdict_table
 
 _COLUMNS = (
     "experiment", "measure", "of", "x", "paper", "measured", "deviation", "chance", "verdict", "shows", "reading",
@@ -80,12 +80,15 @@ def _write(folder: Path, experiment: Experiment, findings: Sequence[Finding]) ->
 
 
 def write_tables(folder: Path, found: Mapping[str, tuple[str, Sequence[Finding]]]) -> list[Path]:
-    """Write verdicts.md and parts.md, the tables of docs/paper.md; found: the paper and the findings, by experiment."""
-    files = [folder / "verdicts.md", folder / "parts.md"]
+    """Write verdicts.md, facts.md and parts.md, the tables of docs/paper.md; found: the paper and the findings, by
+    experiment.
+    """
+    tables = {"verdicts": verdict_table, "facts": fact_table, "parts": parts_table}
+    files = [folder / f"{name}.md" for name in tables]
     with stopping.whole:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, table in zip(files, (verdict_table(found), parts_table(found)), strict=True):
-            file.write_text(table, encoding="utf-8")
+        for file, table in zip(files, tables.values(), strict=True):
+            file.write_text(table(found), encoding="utf-8")
     return files
 
 

@@ -211,3 +211,10 @@ def _table(con: duckdb.DuckDBPyConnection, query: str, shape: tuple[int, ...]) -
 def shuffled(groups: NDArray[np.integer], seed: int = 0) -> NDArray[Any]:
     """Groups of the same sizes with members drawn at random: what gathering without looking gives."""
     return groups[np.random.default_rng(seed).permutation(len(groups))]
+
+
+def large_enough(groups: NDArray[np.integer], k: int | NDArray[np.integer]) -> bool:
+    """Whether every group is as large as asked for, in all, k, or by each of its members, int[n]: what is measured of
+    other groups is not of a method that gathers.
+    """
+    return bool((np.bincount(groups)[groups] >= k).all())

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kgather._paper.findings import Finding
+from kgather._paper.findings import UNJUDGED, Finding
 
 _DRAWING = "a drawing of the idea, without numbers"
+_NAMES = "says what words mean that others are about; nothing is measured"
+_BOUND = "a bound of the time; docs/methods/bkg.md says what kgather's takes, whatever the points are"
 _EXAMPLE = "shows a form of data, without anything to measure"
 _PROOF = "of the proof that the problem is NP-hard; nothing is measured"
 _CLOCK = (
@@ -33,13 +35,18 @@ PARTS: Sequence[Part] = (
         {
             "figures 1.1, 1.2, 2.1 to 2.9": _DRAWING,
             "figures 3.1 to 3.4": f"{_DRAWING}; 3.4 gathers 12 random points whose places are not printed",
+            "equations 2 and 3": "",
+            "algorithm 1": "",
+            "lemmas 1 and 2": _BOUND,
             "figure 3.5": "",
             "figure 4.1": "",
             "figure 4.2": "",
             "figure 4.3": _DRAWING,
             "figure 4.4": "",
             "section 4.3.3": "",
+            "definition 1": "",
             "figures 5.1 to 5.3": f"{_DRAWING}; 5.3 has the points of 3.4",
+            "algorithm 2": "",
             "section 6.1": "",
             "figure 6.1": "",
             "figure 6.2": "",
@@ -53,16 +60,26 @@ PARTS: Sequence[Part] = (
             "figures 1 to 3": _DRAWING,
             "figure 4": "the hierarchies, which the text leaves out: (b) is that of table 2, (a) and (c) are guessed",
             "figure 5": _DRAWING,
+            "definitions 1 to 3, 5 and 6": _NAMES,
             "definition 4": "",
+            "definition 7": "",
+            "definition 8": "",
+            "definition 9": "",
+            "definition 10": "",
             "equation 1": "",
+            "definition 11": "",
             "equation 2": "",
+            "definition 12": "",
             "equation 3": "",
+            "theorem 1": _PROOF,
+            "algorithms 1 to 3, equation 6": "",
             "table 2": "",
             "table 3": "",
             "tables 4 to 6, figures 6 to 9": _PROOF,
             "section 5.1": "",
             **{f"figure {number}": "" for number in range(10, 17)},
-            "69% of the time in LikenessEC": "it depends on the remainder of 927 by k: none is left at k = 3",
+            "equation 7": "",
+            "69% of the time in LikenessEC": "",
         },
     ),
     *_parts(
@@ -83,6 +100,7 @@ PARTS: Sequence[Part] = (
             "table 1": "",
             "table 2": "",
             "table 3": "",
+            "definition 1": "",
             "definition 2": "",
             "definition 3": "",
             "definition 4": "",
@@ -122,7 +140,7 @@ def shown_by(found: Mapping[str, tuple[str, Sequence[Finding]]]) -> dict[tuple[s
     lines: dict[tuple[str, str], list[str]] = {}
     for experiment, (paper, findings) in found.items():
         for finding in findings:
-            for name in filter(None, finding.shows.split(", ")):
+            for name in filter(None, finding.shows.split("; ")):
                 measures = lines.setdefault((paper, name), [])
                 line = f"`{experiment}`: {finding.measure}"
                 if line not in measures:
@@ -152,12 +170,22 @@ def verdict_table(found: Mapping[str, tuple[str, Sequence[Finding]]]) -> str:
     for experiment, (_, findings) in found.items():
         measures: dict[str, list[Finding]] = {}
         for finding in findings:
-            if finding.verdict != "not printed":
+            if finding.verdict not in UNJUDGED:
                 measures.setdefault(finding.measure, []).append(finding)
         for measure, lines in measures.items():
             columns = [_span([line.paper for line in lines]), _span([line.measured for line in lines])]
             columns += [_span([line.chance for line in lines]), _verdicts(lines)]
             rows.append(f"| `{experiment}` | {measure} | {' | '.join(columns)} |")
+    return "\n".join(rows) + "\n"
+
+
+def fact_table(found: Mapping[str, tuple[str, Sequence[Finding]]]) -> str:
+    """What is read off data and printed tables as a table of Markdown, beside what is printed of it."""
+    rows = ["| experiment | of | printed | found |", "| --- | --- | --- | --- |"]
+    for experiment, (_, findings) in found.items():
+        for fact in findings:
+            if fact.verdict == "fact":
+                rows.append(f"| `{experiment}` | {fact.measure} | {text(fact.paper)} | {text(fact.measured)} |")
     return "\n".join(rows) + "\n"
 
 

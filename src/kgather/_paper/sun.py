@@ -1,6 +1,7 @@
 """Sun and Sun: (k, epsilon)-anonymity of ratings, its satisfaction, and the windows that anonymize."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from kgather._evaluation.metrics import measure
 from kgather._evaluation.naive_bayes import accuracy_of
 from kgather._paper import macros
-from kgather._paper.findings import Finding, number, statement
+from kgather._paper.findings import Finding, drawn, how_often, number, statement
+from kgather._paper.macros import large_enough
 from kgather._paper.movielens import HIGH, MovieLens
 from kgather._paper.shown import rows_shown
 from kgather.udfs.checking import satisfaction as checking
@@ -36,52 +38,51 @@ _HALVES = 5
 
 def satisfaction(data: MovieLens) -> Iterator[Finding]:
     """Sections 4 and 5: the worked tables, and ML-100k itself."""
-    drawn = [_like(_TABLE_1, seed) for seed in range(20)]
-    near, at_random = _near(_TABLE_1, 5), [_near(table, 5) for table in drawn]
+    tables = drawn(partial(_like, _TABLE_1))
+    near, same = _near(_TABLE_1, 5), [_near(table, 5) == [3, 3, 3, 2, 2] for table in tables]
     yield statement(
         "(2, 5)-groups of table 1",
         "t1 to t3; t4, t5",
         _listed(near),
         holds=near == [3, 3, 3, 2, 2],
-        chance=f"{sum(one == near for one in at_random)} of {len(drawn)} tables with the same blanks",
-        by_chance=all(one == near for one in at_random),
-        shows="table 1, definition 2",
+        chance=how_often(same, "tables with the same blanks"),
+        by_chance=same,
+        shows="table 1; definition 2",
         reading="who is within 5 of how many, oneself included; null against a rating is as far as the scale is wide. "
         "By chance: below 5 others would be too far; at 5 blanks alone decide",
     )
     two_and_three = _near(_TABLE_1[1:3], 1)
-    other = [_near(table[1:3], 1) for table in drawn]
+    other = [min(_near(table[1:3], 1)) >= 2 for table in tables]
     yield statement(
         "t2 and t3 of table 1",
         "(2, 1)-anonymous",
         f"({min(two_and_three)}, 1)-anonymous",
         holds=min(two_and_three) >= 2,
-        chance=f"{sum(min(one) >= 2 for one in other)} of {len(other)} tables",
-        by_chance=sum(min(one) >= 2 for one in other) > len(other) / 2,
-        shows="table 1",
+        chance=how_often(other, "tables"),
+        by_chance=other,
+        shows="table 1; definition 1",
     )
     second = min(_near(_TABLE_2, 2))
-    random = [min(_near(_like(_TABLE_2, seed), 2)) for seed in range(20)]
+    random = drawn(lambda seed: min(_near(_like(_TABLE_2, seed), 2)) >= 2)
     yield statement(
         "table 2",
         "(2, 2)-anonymous",
         f"({second}, 2)-anonymous",
         holds=second >= 2,
-        chance=f"{sum(one >= 2 for one in random)} of {len(random)} tables with the same blanks",
-        by_chance=sum(one >= 2 for one in random) > len(random) / 2,
-        shows="table 2, figure 2",
+        chance=how_often(random, "tables with the same blanks"),
+        by_chance=random,
+        shows="table 2; figure 2",
     )
-    groups, cliques = epsilon.decompose(
-        macros.matrix_of(_TABLE_3), 2, epsilon=2, rating_range=_R + 1, vectors=np.nan_to_num(_TABLE_3)
-    )
+    all_cliques, groups = _decomposed(_TABLE_3)
+    decomposed = drawn(lambda seed: _decomposed(_like(_TABLE_3, seed))[0])
     yield statement(
         "table 3 at epsilon = 2",
         "decomposes into cliques of 2 and more",
-        f"{cliques.sum()} of {len(cliques)} groups are cliques",
-        holds=bool(cliques.all()) and int(np.bincount(groups).min()) >= 2,
-        chance=f"{np.mean([_cliques(_like(_TABLE_3, seed)) for seed in range(20)]):.0%} of the groups",
-        by_chance=bool(np.mean([_cliques(_like(_TABLE_3, seed)) for seed in range(20)]) > 0.95),
-        shows="table 3, theorem 2",
+        f"{groups} groups, {'all' if all_cliques else 'not all'} of them cliques",
+        holds=all_cliques,
+        chance=how_often(decomposed, "tables"),
+        by_chance=decomposed,
+        shows="table 3; theorem 2",
         reading=_SAME_RANGE,
     )
     everybody = np.nan_to_num(_TABLE_1, nan=0.0)
@@ -93,7 +94,7 @@ def satisfaction(data: MovieLens) -> Iterator[Finding]:
     )  # fmt: skip
     yield number(
         "standard deviation of the fourth item in {t4, t5}", _deviation(_TABLE_1[3:], _COLUMN_4[3:], 1), 2.0,
-        chance=_deviation(_TABLE_1[1:3], _COLUMN_4[1:3], 1), shows="table 1, definition 3",
+        chance=_deviation(_TABLE_1[1:3], _COLUMN_4[1:3], 1), shows="table 1; definition 3",
         reading="by chance: {t2, t3}, whose ratings of it are the same",
     )  # fmt: skip
     for limit in (1, 2, 3, 4, 5):
@@ -119,40 +120,60 @@ def windows(data: MovieLens) -> Iterator[Finding]:
         chance=_distortion_of(shown, changed[[2, 3, 0, 1]]), within=0, shows="definition 5",
         reading="by chance: the rows change places",
     )  # fmt: skip
-    for low, printed in ((3, 11), (4, 7), (5, 5), (6, 6)):
-        yield number(
-            "distortion of table 4", macros.moved(_TABLE_4, low, 2), printed, chance=_moved_by_chance(_TABLE_4, low, 2),
-            x=low, of="window from", within=0, shows="table 4", reading=f"{_SAME_RANGE}, mean of 20",
-        )  # fmt: skip
+    yield from _row_of_windows("distortion of table 4", _TABLE_4, 2, (11, 7, 5, 6), "table 4", "")
     best = macros.best_window(_TABLE_4, 2)
-    drawn = [macros.best_window(_drawn(_TABLE_4, seed), 2) for seed in range(20)]
+    same = drawn(lambda seed: macros.best_window(_drawn(_TABLE_4, seed), 2) == 5)
     yield statement(
-        "window chosen in table 4", "from 5", f"from {best:g}", holds=best == 5,
-        chance=f"from 5 in {sum(one == 5 for one in drawn)} of {len(drawn)} columns",
-        by_chance=sum(one == 5 for one in drawn) > len(drawn) / 2, shows="table 4, algorithm 1",
+        "window chosen in table 4", "from 5", f"from {best:g}", holds=best == 5, chance=how_often(same, "columns"),
+        by_chance=same, shows="table 4; algorithm 1", reading=_SAME_RANGE,
     )  # fmt: skip
-    for name, (values, printed_row) in _TABLE_5.items():
-        for place, printed in enumerate(printed_row):
-            low = int(values.min()) + place
-            yield number(
-                f"distortion of table 5, {name} column", macros.moved(values, low, 1), printed,
-                chance=_moved_by_chance(values, low, 1), x=low, of="window from", within=0, shows="table 5",
-                reading="on the ratings that the printed windows follow from; those of table 1 give other numbers",
-            )  # fmt: skip
+    for name, (values, printed) in _TABLE_5.items():
+        yield from _row_of_windows(
+            f"distortion of table 5, {name} column", values, 1, printed, "table 5",
+            "on the ratings that the printed windows follow from; those of table 1 give other numbers; ",
+        )  # fmt: skip
     yield from _distortions(data)
+
+
+def _row_of_windows(
+    measure: str, values: NDArray[np.float64], width: float, printed: tuple[int, ...], shows: str, reading: str
+) -> Iterator[Finding]:
+    """The distortion by each window of a column, from its least rating on. A row is one statement: a column drawn at
+    random easily has one of its numbers.
+    """
+
+    def moved(column: NDArray[np.float64]) -> tuple[float, ...]:
+        least = int(values.min())
+        return tuple(macros.moved(column, low, width) for low in range(least, least + len(printed)))
+
+    found = moved(values)
+    for place, distortion in enumerate(found):
+        yield number(f"{measure}, each window", distortion, x=int(values.min()) + place, of="window from", shows=shows)
+    same = drawn(lambda seed: moved(_drawn(values, seed)) == printed)
+    yield statement(
+        measure, _row(printed), _row(found), holds=found == printed, chance=how_often(same, "columns"), by_chance=same,
+        shows=shows, reading=f"{reading}{_SAME_RANGE}",
+    )  # fmt: skip
+
+
+def _row(numbers: tuple[float, ...]) -> str:
+    return ", ".join(f"{one:g}" for one in numbers)
 
 
 def _distortions(data: MovieLens) -> Iterator[Finding]:
     vectors = comparison_vectors(learning.learn(data.ratings))
     by_epsilon, by_k, random_epsilon, random_k = {}, {}, {}, {}
+    valid = True
     for limit in (1, 2, 3, 4, 5):
-        by_epsilon[limit], random_epsilon[limit] = _distortion(data, vectors, 40, limit)
+        by_epsilon[limit], random_epsilon[limit], kept = _distortion(data, vectors, 40, limit)
+        valid &= kept
         yield number(
             "distortion a rating by epsilon (k = 40)", by_epsilon[limit], chance=random_epsilon[limit], x=limit,
             of="epsilon", shows="figure 7",
         )  # fmt: skip
     for k in (5, 10, 20, 40):
-        by_k[k], random_k[k] = _distortion(data, vectors, k, 2)
+        by_k[k], random_k[k], kept = _distortion(data, vectors, k, 2)
+        valid &= kept
         yield number(
             "distortion a rating by k (epsilon = 2)", by_k[k], chance=random_k[k], x=k, shows="figure 7",
             reading="where only one of the two is rated, the other counts as 0; by chance: groups at random",
@@ -164,6 +185,7 @@ def _distortions(data: MovieLens) -> Iterator[Finding]:
         holds=_falls(by_epsilon),
         chance=f"{random_epsilon[1]:.2f} to {random_epsilon[4]:.2f} at 4, {random_epsilon[5]:.2f} at 5",
         by_chance=_falls(random_epsilon),
+        valid=valid,
         shows="figure 7",
         reading="at 5 everybody is everybody's neighbour, and nothing is changed",
     )
@@ -174,6 +196,7 @@ def _distortions(data: MovieLens) -> Iterator[Finding]:
         holds=by_k[5] < by_k[10] < by_k[40],
         chance=f"{random_k[5]:.2f} to {random_k[40]:.2f}",
         by_chance=random_k[5] < random_k[10] < random_k[40],
+        valid=valid,
         shows="figure 7",
     )
     _, table = data.most_rated(_TARGETS)
@@ -196,17 +219,21 @@ def accuracy(data: MovieLens) -> Iterator[Finding]:
     """Section 7.3: Naive Bayes learnt from anonymized ratings, epsilon = 2, against the original ones."""
     _, table = data.most_rated(_TARGETS)
     found: dict[str, list[float]] = {name: [] for name in ("original", "apart", "together", "random", "commoner")}
+    valid = True
     for target in range(table.shape[1]):
         rated = ~np.isnan(table[:, target])
         likes = table[rated, target] >= 4
         features = np.delete(table[rated], target, axis=1)
-        together = _anonymized(features)
+        together, kept = _anonymized(features)
+        valid &= kept
         for seed in range(_HALVES):
             order = np.random.default_rng(seed).permutation(len(likes))
             learn, test = order[: len(order) // 2], order[len(order) // 2 :]
+            (trained_on, kept), (tested_on, too) = _anonymized(features[learn]), _anonymized(features[test])
+            valid &= kept and too
             halves = {
                 "original": (features[learn], features[test]),
-                "apart": (_anonymized(features[learn]), _anonymized(features[test])),
+                "apart": (trained_on, tested_on),
                 "together": (together[learn], together[test]),
                 "random": (features[np.random.default_rng(seed).permutation(learn)], features[test]),
             }
@@ -224,7 +251,8 @@ def accuracy(data: MovieLens) -> Iterator[Finding]:
         "accuracy on the original, %", mean["original"], chance=mean["commoner"], shows="figure 8", reading=task
     )
     yield number(
-        "accuracy on the anonymized ratings, %", mean["apart"], 75, chance=mean["commoner"], points=2, shows="figure 8",
+        "accuracy on the anonymized ratings, %", mean["apart"], 75, chance=mean["commoner"], valid=valid, points=2,
+        shows="figure 8",
         reading=f"training and test sets anonymized apart, as printed; {always}",
     )  # fmt: skip
     yield number(
@@ -239,6 +267,7 @@ def accuracy(data: MovieLens) -> Iterator[Finding]:
         holds=gain["apart"] > 0 and gain["apart"] > gain["original"] - 2,
         chance=f"{gain['random']:+.1f} points",
         by_chance=gain["random"] > 0 and gain["random"] > gain["original"] - 2,
+        valid=valid,
         shows="figure 8",
         reading="nearly: within 2 points, and above 0; by chance: ratings of other users",
     )
@@ -249,16 +278,20 @@ def accuracy(data: MovieLens) -> Iterator[Finding]:
         holds=abs(mean["apart"] - mean["original"]) <= 2,
         chance=f"{mean['commoner']:.1f} and {mean['original']:.1f}%",
         by_chance=abs(mean["commoner"] - mean["original"]) <= 2,
+        valid=valid,
         shows="figure 8",
         reading=f"very close: within 2 points; {always}",
     )
 
 
-def _anonymized(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(10, 2)-anonymous windows of a table of users x items, gathered by itself."""
+def _anonymized(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """(10, 2)-anonymous windows of a table of users x items, gathered by itself; whether they are."""
     matrix = macros.matrix_of(table)
     groups, _ = epsilon.decompose(matrix, 10, epsilon=2, rating_range=HIGH, vectors=np.nan_to_num(table))
-    return macros.windowed(matrix, groups, 2)
+    shown = macros.windowed(matrix, groups, 2)
+    members = [shown[groups == one] for one in np.unique(groups)]
+    apart = [np.fmax.reduce(one) - np.fmin.reduce(one) for one in members]
+    return shown, large_enough(groups, 10) and not bool((np.stack(apart) > 2).any())
 
 
 def _near(table: NDArray[np.float64], limit: float) -> list[int]:
@@ -271,11 +304,17 @@ def _listed(near: list[int]) -> str:
     return ", ".join(f"t{place}: {count}" for place, count in enumerate(near, start=1))
 
 
-def _cliques(table: NDArray[np.float64]) -> float:
-    _, cliques = epsilon.decompose(
+def _decomposed(table: NDArray[np.float64]) -> tuple[bool, int]:
+    """Whether all groups of two and more are cliques at epsilon = 2, by what they say and by who is near whom, and how
+    many groups there are.
+    """
+    groups, cliques = epsilon.decompose(
         macros.matrix_of(table), 2, epsilon=2, rating_range=_R + 1, vectors=np.nan_to_num(table)
     )
-    return float(cliques.mean())
+    near = all(
+        min(_near(members, 2)) == len(members) for members in (table[groups == one] for one in np.unique(groups))
+    )
+    return near and bool(cliques.all()) and large_enough(groups, 2), len(cliques)
 
 
 def _deviation(table: NDArray[np.float64], column: NDArray[np.float64], limit: float) -> float:
@@ -292,10 +331,6 @@ def _drawn(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     return np.random.default_rng(seed).integers(int(low), int(high), values.shape, endpoint=True).astype(float)
 
 
-def _moved_by_chance(values: NDArray[np.float64], low: float, width: float) -> float:
-    return float(np.mean([macros.moved(_drawn(values, seed), low, width) for seed in range(20)]))
-
-
 def _falls(by_epsilon: dict[int, float]) -> bool:
     return by_epsilon[5] == 0 < by_epsilon[4] < by_epsilon[1]
 
@@ -308,8 +343,8 @@ def _distortion_of(table: NDArray[np.float64], changed: NDArray[np.float64]) -> 
 
 def _distortion(
     data: MovieLens, vectors: NDArray[np.float32 | np.float64], k: int, width: float
-) -> tuple[float, float]:
-    """The mean change of a rating, by groups as found and by groups of the same sizes at random.
+) -> tuple[float, float, bool]:
+    """The mean change of a rating, by groups as found and by groups of the same sizes at random; whether all have k.
 
     Where only one of the two is rated, the other counts as 0. Groups that are near enough as they are need no windows.
     """
@@ -317,7 +352,7 @@ def _distortion(
     found, by_chance = (
         _changed(data.ratings, members, ~is_clique[members], width) for members in (groups, macros.shuffled(groups))
     )
-    return found, by_chance
+    return found, by_chance, large_enough(groups, k)
 
 
 def _changed(ratings: RatingMatrix, groups: NDArray[np.integer], moved: NDArray[np.bool_], width: float) -> float:

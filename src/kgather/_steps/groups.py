@@ -68,8 +68,8 @@ def gather_users(
     level_codes, level = columns(levels.order("user_code"), "user_code", "level")
     if not len(level_codes):  # only where dbt is asked for empty relations: an input without ratings was refused before
         return _SCHEMA.empty_table()
-    codes, artifacts = _artifact_table(artifact_ratings)
-    categories = _category_table(artifact_categories, codes, len(asked.categorical_artifacts))
+    many = len(asked.categorical_artifacts)
+    codes, artifacts, categorical = artifact_table(artifact_ratings, artifact_categories, many)
     if not on_artifacts:
         codes = level_codes
     if len(codes) < asked.k:
@@ -89,7 +89,7 @@ def gather_users(
         n=len(codes),
         read_ratings=read_ratings,
         preferences=model.from_table(factors.to_arrow_reader(BATCH_ROWS)) if learnt else None,
-        artifacts=np.hstack([artifacts, categories]),
+        artifacts=artifacts,
         levels=level[codes].astype(np.int32),
         sensitive=sensitive,
         sensitive_names=names,
@@ -98,7 +98,7 @@ def gather_users(
         asked=asked,
         threads=asked.threads or os.cpu_count() or 1,
         on_artifacts=on_artifacts,
-        categorical=np.repeat([False, True], [artifacts.shape[1], categories.shape[1]]),
+        categorical=categorical,
     )
     within = _origins(origins, users.n) if asked.within is not None else None
     lineages = _lineages(stayed, len(codes))
@@ -129,8 +129,18 @@ def _origins(origins: duckdb.DuckDBPyRelation, n: int) -> NDArray[np.int64]:
     return found
 
 
-def _artifact_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The codes of the users who rated an artifact, ascending, and their float64[n, a], NaN where not rated."""
+def artifact_table(
+    artifact_ratings: duckdb.DuckDBPyRelation, artifact_categories: duckdb.DuckDBPyRelation, n_categorical: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """The codes of the users who rated an artifact, ascending, their float64[n, a + n_categorical], NaN where not rated
+    and where they have no category, and which columns hold codes of categories, bool."""
+    codes, artifacts = _rating_table(artifact_ratings)
+    categories = _category_table(artifact_categories, codes, n_categorical)
+    categorical = np.repeat([False, True], [artifacts.shape[1], n_categorical])
+    return codes, np.hstack([artifacts, categories]), categorical
+
+
+def _rating_table(artifact_ratings: duckdb.DuckDBPyRelation) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     users, positions, ratings = columns(artifact_ratings, "user_code", "position", "rating")
     codes, rows = np.unique(users, return_inverse=True)
     table = np.full((len(codes), int(positions.max(initial=1))), np.nan)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgather.udfs.ratings.matrix import RatingMatrix
 
 Found = Callable[[str | None, str], str | None]
-UsersRatings = tuple[str, LoadOptions]  # where they are, and how they are read
+UsersRatings = tuple[str, LoadOptions, float]  # where they are, how they are read, how many may be unreadable
 
 # Ids as numbers from 0, in a table, so that the file is read once.
 _CODED = "kgather_verified_pairs"
@@ -60,7 +60,8 @@ def checks(
             yield _of_groups(con, asked.b, int(asked.l))
         else:
             cells = con.sql(f"select distinct group_code, item from {_CODED}").to_arrow_table()
-            yield of_cells(cells, *users_ratings, asked.b, int(asked.l))
+            source, options, share = users_ratings
+            yield from of_cells(cells, source, options, asked.b, int(asked.l), max_rejected_share=share)
 
 
 def _code(con: duckdb.DuckDBPyConnection, relation: str, named: dict[str, str | None]) -> None:

@@ -12,6 +12,7 @@ from kgather._errors import InputError
 from kgather._loaders import LoadOptions, as_written
 from kgather._loaders.as_written import Read
 from kgather._release.release import Check
+from kgather._settings.validation import validated
 from kgather._verify.asked import Asked
 from kgather._verify.connection import bounded
 from kgather._verify.folder import is_release, promised_parameters, promised_size, verify_release
@@ -23,6 +24,10 @@ from kgather.udfs._shared.options import real
 SET_ASIDE = "share of rows that could not be read"
 
 _ROWS = "kgather_rows"
+# How any text is read; all other options of reading are about ratings.
+_OF_TEXTS = {"header", "delimiter", "encoding", "skip_lines", "comment"}
+_COLUMNS = ("user_column", "item_column", "rating_column")
+_NAMES = {"words": "map"}  # options that are not called as the field is
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,21 @@ def verify_named(
     given: the other fields of `Asked`, by name; a release is checked as a whole and takes none. options: how to read a
     text file. types: compare numbers, dates and truth values of a text file, not their texts. max_rejected_share: the
     share of rows that may be set aside because they cannot be read; none where not given. users_ratings: the file of
-    users' ratings of which (b, l)-diversity takes the sets of items; `options` say how it is read, too.
+    users' ratings of which (b, l)-diversity takes the sets of items; `options` say how it is read, too, as for publish.
+    Those that only ratings are read with are of no use without it. Beside a release, the columns in `given` are those
+    of this file.
     Raises InputError where the target cannot be read, or is not checked for what was asked.
     """
+    options = options or LoadOptions()
     if users_ratings is not None and is_release(Path(target)):
-        return Verified(_of_release_and_ratings(Path(target), k, given, users_ratings, options or LoadOptions()))
+        columns = {name: given[name] for name in _COLUMNS if given.get(name) is not None}
+        said = {**given, "types": types or None, **dict.fromkeys(columns)}
+        reading = validated(LoadOptions, options.model_dump(exclude_unset=True) | columns)
+        share = None if max_rejected_share is None else real("--max-rejected-share", max_rejected_share, 0, 1)
+        return Verified(_of_release_and_ratings(Path(target), k, said, (users_ratings, reading, share)))
     if is_release(Path(target)):
         said = {**given, "types": types or None, "max_rejected_share": max_rejected_share}
-        said |= options.model_dump(exclude_unset=True) if options else {}
+        said |= options.model_dump(exclude_unset=True)
         return Verified(_of_release(Path(target), k, said))
     if Path(target).is_dir():
         msg = f"{target} is a folder, but no release. To check a file in it, name the file."
@@ -64,11 +76,19 @@ def verify_named(
     if users_ratings is not None and asked.b is None:
         msg = "--ratings goes with --b and --l: it says which sets of items users rated."
         raise InputError(msg)
+    of_ratings = [name for name in options.model_fields_set if name not in _OF_TEXTS]
+    if of_ratings and users_ratings is None:
+        asked_for = ", ".join(f"--{_NAMES.get(name, name).replace('_', '-')}" for name in sorted(of_ratings))
+        msg = (
+            f"{asked_for}: this says how ratings are read, and goes with --ratings. {target} is read as it is written."
+        )
+        raise InputError(msg)
+    of_target = LoadOptions(**options.model_dump(include=_OF_TEXTS, exclude_unset=True))
     limit = real("--max-rejected-share", 0.0 if max_rejected_share is None else max_rejected_share, 0, 1)
     with (
         bounded() as con,
         _readable(target),
-        as_written.opened(con, target, options or LoadOptions(), asked.named) as it,
+        as_written.opened(con, target, of_target, asked.named) as it,
     ):
         # Of a sensitive column other spellings of a value are no other value.
         typed = (*(["*"] if types else []), *asked.sensitive)
@@ -78,7 +98,7 @@ def verify_named(
         user, rating, group = (said or usual for usual, said in roles.items())
         pairs = it.view(con, f"{_ROWS}_pairs", [rating], ids=[user, group])
         members = it.view(con, f"{_ROWS}_members", typed, ids=[user])
-        beside = None if users_ratings is None else (users_ratings, options or LoadOptions())
+        beside = None if users_ratings is None else (users_ratings, options, limit)
         checks = verify_models(con, relation, asked, pairs, members, beside)
         read = it.read
         if asked.long and (unread := it.unread(con, rating)):
@@ -106,9 +126,12 @@ def verify_rows(rows: Any, asked: Asked) -> tuple[Check, ...]:
 
 
 def _of_release_and_ratings(
-    folder: Path, k: int | None, given: Mapping[str, Any], users_ratings: str, options: LoadOptions
+    folder: Path, k: int | None, given: Mapping[str, Any], users_ratings: tuple[str, LoadOptions, float | None]
 ) -> tuple[Check, ...]:
-    """A release as a whole, and its (b, l)-diversity for the sets of items that users rated."""
+    """A release as a whole, and its (b, l)-diversity for the sets of items that users rated.
+
+    users_ratings: the file, how it is read, and the share of its rows that may be unreadable.
+    """
     b, least = given.get("b"), given.get("l")
     if (b is None) != (least is None):
         msg = "--b and --l go together: give both, or neither to check what the release promised."
@@ -117,7 +140,9 @@ def _of_release_and_ratings(
         Asked(b=b, l=least)  # refuses what they cannot be
     checks = _of_release(folder, k, {**given, "b": None, "l": None})
     wanted = None if least is None else int(least)
-    return (*checks, of_release(folder, promised_parameters(folder), users_ratings, options, b, wanted))
+    source, options, share = users_ratings
+    parameters = promised_parameters(folder)
+    return (*checks, *of_release(folder, parameters, source, options, b, wanted, max_rejected_share=share))
 
 
 def _of_release(folder: Path, k: int | None, given: Mapping[str, Any]) -> tuple[Check, ...]:

@@ -9,9 +9,12 @@ import pyarrow as pa
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, load
 from kgather._release.release import Check
+from kgather._settings.publication import PublishSettings
 from kgather._sql_text import literal
 from kgather._verify.connection import bounded
-from kgather._verify.verdicts import at_least
+from kgather._verify.verdicts import at_least, at_most
+
+UNREAD = "share of the users' ratings that could not be read"
 
 # Groups show an item by a cell, by their members' rows, or by vectors, which show every item of every group.
 _CELLS = {
@@ -21,12 +24,21 @@ _CELLS = {
 }
 
 
-def of_cells(cells: pa.Table, source: str, options: LoadOptions, b: int, least: int) -> Check:
+def of_cells(
+    cells: pa.Table,
+    source: str,
+    options: LoadOptions,
+    b: int,
+    least: int,
+    *,
+    max_rejected_share: float = 0.0,
+) -> tuple[Check, ...]:
     """Check that every set of up to b items which a user rated is shown by enough groups.
 
     cells (group_code int, item text): what groups show, groups numbered from 0. source: the users' ratings, as publish
-    read them. Items that no group shows do not count, as a release may leave items out. Raises InputError where the
-    ratings cannot be read, or none is of an item that is shown.
+    read them. Items that no group shows do not count, as a release may leave items out. Where rows cannot be read, a
+    check of its own holds their share against max_rejected_share. Raises InputError where the ratings cannot be read,
+    or none is of an item that is shown.
     """
     with bounded() as con:
         load(con, [source], options)
@@ -35,11 +47,14 @@ def of_cells(cells: pa.Table, source: str, options: LoadOptions, b: int, least: 
             "create table shown as select item, row_number() over (order by item) - 1 as item_code "
             "from (select distinct item from given_cells)"
         )
+        [(rows, unread)] = con.sql("select count(*), count(problem) from loaded.ratings").fetchall()
         rated = con.sql(
             """
             select dense_rank() over (order by user_id) - 1 as user_code, item_code
             from (
-              select distinct user_id, cast(item_id as varchar) as item from loaded.ratings where problem is null
+              select distinct user_id, cast(item_id as varchar) as item
+              from loaded.ratings
+              where problem is null
             )
             join shown using (item)
             order by user_code, item_code
@@ -50,13 +65,22 @@ def of_cells(cells: pa.Table, source: str, options: LoadOptions, b: int, least: 
         msg = f"{source} has no rating of an item that is shown. Give the ratings that were published."
         raise InputError(msg)
     name = f"(b, l)-diversity: groups that show the set of up to {b} items, rated by some user, which the fewest show"
-    return at_least(name, least, measured)
+    found = at_least(name, least, measured)
+    return (found,) if not unread else (at_most(UNREAD, max_rejected_share, unread / rows), found)
 
 
 def of_release(
-    folder: Path, parameters: dict[str, Any], source: str, options: LoadOptions, b: int | None, least: int | None
-) -> Check:
-    """The same of a release; b and least: what it promised where they are None.
+    folder: Path,
+    parameters: dict[str, Any],
+    source: str,
+    options: LoadOptions,
+    b: int | None,
+    least: int | None,
+    *,
+    max_rejected_share: float | None = None,
+) -> tuple[Check, ...]:
+    """The same of a release; b, least and max_rejected_share: where they are None, what it promised, and the share that
+    publish allows where nothing else is said.
 
     Raises InputError as `of_cells` does, and where the release promised nothing of the kind or shows no cells.
     """
@@ -76,7 +100,9 @@ def of_release(
             f"select dense_rank() over (order by group_id) - 1 as group_code, cast(item_id as varchar) as item "
             f"from ({relation})"
         ).to_arrow_table()
-    return of_cells(cells, source, options, b, least)
+    if max_rejected_share is None:
+        max_rejected_share = float(PublishSettings.model_fields["max_rejected_share"].default)
+    return of_cells(cells, source, options, b, least, max_rejected_share=max_rejected_share)
 
 
 def _least(con: duckdb.DuckDBPyConnection, rated: duckdb.DuckDBPyRelation, b: int) -> int | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kgather.udfs._shared.counting import count
 from kgather.udfs._shared.options import whole
 from kgather.udfs.ratings.artifacts import CodedRows, checked_artifacts, coded_rows, distances, keep_rows, take
 
@@ -31,7 +32,9 @@ def gather(
     of the sum of their numbers, each as a share of its column's range: the first class starts with the record
     farthest from the first one, and of equally good records the first is taken. So the classes do not depend
     on the order of the rows, except for which of several equal rows goes where. threads: accepted as by every
-    method, for the same result; one scan is too short to be shared. At most n (n + 1) / 2 scans of a record.
+    method, for the same result; one scan is too short to be shared. A record is looked at O(n^2) times in all, at most
+    8/7 (k + 1) / k n (n + k) / 2 + n: once more for each class than `record_scans` counts, and records that are gone
+    are cleared away when they are more than an eighth.
 
     Raises InputError if k or threads is no whole number >= 1, there are fewer than k users, or the table is
     not one of finite numbers (see `checked_artifacts`).
@@ -40,30 +43,36 @@ def gather(
     artifacts = checked_artifacts(table, k, categorical)
     n = len(artifacts.values)
     rows = coded_rows(artifacts, by_width=True)
-    placed, _ = _classes(rows, artifacts.k)
+    placed, _, looked, of_leftovers = _classes(rows, artifacts.k)
+    count(looked + of_leftovers, of_leftovers)
     groups = np.empty(n, dtype=np.int32)
     groups[rows.order] = placed
     return groups
 
 
 def record_scans(n: int, k: int) -> int:
-    """How many records are looked at to form the classes of n users, leftovers not counted: n (n + 1) / 2
-    where k divides n. Equal records are looked at once, so `gather` may need fewer.
+    """How many records the algorithm looks at, as it is written, to form the classes of n users, leftovers not counted:
+    n (n + 1) / 2 where k divides n. `gather` leaves out blocks and looks at equal records once, but looks at all
+    records once more for each class; what it looked at is told within `kgather.udfs._shared.counting.counted`.
     """
     return sum(left for left in range(n, n % k, -1)) if n >= k else 0
 
 
-def _classes(rows: CodedRows, k: int) -> tuple[NDArray[np.int32], int]:
-    """The class of every user in the order of the rows, int32[n], and how many records were looked at."""
+def _classes(rows: CodedRows, k: int) -> tuple[NDArray[np.int32], int, int, int]:
+    """The class of every user in the order of the rows, int32[n]; how many records were looked at to form the classes,
+    how many numbers of them, and how many more numbers for those left over.
+    """
     placed = np.full(len(rows.order), -1, dtype=np.int32)
     classes = len(placed) // k
     low, high = np.empty((classes, len(rows.columns))), np.empty((classes, len(rows.columns)))
-    scans = _gather(rows.columns.copy(), rows.categorical, rows.unit, rows.far, rows.starts, k, placed, low, high)
+    scans, looked = _gather(
+        rows.columns.copy(), rows.categorical, rows.unit, rows.far, rows.starts, k, placed, low, high
+    )
     row_of = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
     leftovers = np.flatnonzero(placed < 0)
     points = rows.columns.T[row_of[leftovers]].astype(np.float64)
     _place(points, rows.categorical, float(rows.unit), k, low, high, leftovers, placed)
-    return placed, scans
+    return placed, scans, looked, points.size * classes
 
 
 @njit(nogil=True, cache=True)
@@ -127,35 +136,39 @@ def _correct(
     known_floor: NDArray[np.int16 | np.float64],
     known_top: NDArray[np.int16 | np.float64],
     cost: NDArray[np.int16 | np.float64],
-) -> float:
+) -> tuple[float, int]:
     """Corrects the costs of the rows lo:hi from the known bounds of the class to its bounds now; returns the
-    least.
+    least, and how many numbers were looked at.
 
     floor, top, known_floor and known_top [a]; the known ones are set to the others.
     """
     part = cost[lo:hi]
+    looked = hi - lo
     for j in range(columns.shape[0]):
         column = columns[j, lo:hi]
         if categorical[j]:
             if known_floor[j] == known_top[j] and floor[j] != top[j]:
                 old = known_floor[j]
+                looked += hi - lo
                 for i in range(hi - lo):
                     if column[i] != old:
                         part[i] -= unit
         else:
             if top[j] > known_top[j]:
                 old, new = known_top[j], top[j]
+                looked += hi - lo
                 for i in range(hi - lo):
                     part[i] -= max(min(column[i], new), old) - old
             if floor[j] < known_floor[j]:
                 old, new = known_floor[j], floor[j]
+                looked += hi - lo
                 for i in range(hi - lo):
                     part[i] -= old - min(max(column[i], new), old)
         known_floor[j], known_top[j] = floor[j], top[j]
     smallest = far
     for i in range(hi - lo):
         smallest = min(smallest, part[i])
-    return smallest
+    return smallest, looked
 
 
 @njit(nogil=True, cache=True)
@@ -169,8 +182,8 @@ def _gather(
     placed: NDArray[np.int32],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-) -> int:
-    """Forms the classes; leftovers stay at -1. Returns how many records were looked at.
+) -> tuple[int, int]:
+    """Forms the classes; leftovers stay at -1. Returns how often records and their numbers were looked at.
 
     columns are used up. Arguments as in CodedRows; placed int32[n], all -1. low and high float64[g, a] receive
     the bounds of the classes, in a categorical column the smallest and largest code.
@@ -188,7 +201,7 @@ def _gather(
     known_floor, known_top = np.empty((blocks, a), dtype=dtype), np.empty((blocks, a), dtype=dtype)
     known_width, least = np.empty(blocks, dtype=dtype), np.empty(blocks, dtype=dtype)
     _start(columns, categorical, unit, far, seed, rows, used, from_seed, cost, least)
-    scans = rows
+    scans, looked = rows, rows * a
     gone, remaining = 0, len(placed)
     group = 0
     while remaining >= k:
@@ -202,6 +215,7 @@ def _gather(
             seed[j] = floor[j] = top[j] = columns[j, row]
         _start(columns, categorical, unit, far, seed, rows, used, from_seed, cost, least)
         scans += rows
+        looked += rows * (a + 1)
         for block in range(blocks):
             known_floor[block], known_top[block] = seed, seed
             known_width[block] = 0
@@ -220,7 +234,7 @@ def _gather(
                 if best_block >= 0 and (bound > best or (bound == best and block > best_block)):
                     continue
                 lo, hi = block * _BLOCK, min((block + 1) * _BLOCK, rows)
-                smallest = _correct(
+                smallest, corrected = _correct(
                     columns,
                     categorical,
                     unit,
@@ -234,6 +248,7 @@ def _gather(
                     cost,
                 )
                 scans += hi - lo
+                looked += corrected
                 known_width[block], least[block] = width, smallest
                 if best_block < 0 or smallest < best or (smallest == best and block < best_block):
                     best, best_block = smallest, block
@@ -242,6 +257,7 @@ def _gather(
             row = lo
             while cost[row] != best:
                 row += 1
+            looked += row - lo + 1
             # a record that widens nothing changes no cost: the further ones of the block are taken at once
             stop = hi if best <= 0 else row + 1
             for i in range(row, stop):
@@ -265,7 +281,7 @@ def _gather(
             low[group, j], high[group, j] = floor[j], top[j]
         remaining -= k
         group += 1
-    return scans
+    return scans, looked
 
 
 @njit(nogil=True, cache=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kgather.udfs._shared.counting import count
 from kgather.udfs._shared.options import whole
 from kgather.udfs._shared.reordering import swap
 from kgather.udfs._shared.selection import kth_smallest
@@ -24,6 +25,7 @@ from kgather.udfs.ratings.artifacts import checked_artifacts
 _STACK = 128  # the larger part waits, so the stack is never deeper than log2(n) + 1
 _PARTS_A_THREAD = 8
 _SMALLEST_PART = 4096  # smaller ones are not worth a call of their own
+_PASSES = 5  # over a column that is tried: not quite 4 to find the median, drawn at random, and one to count
 
 
 def gather(
@@ -47,16 +49,18 @@ def gather(
     order = np.arange(n, dtype=np.int32)
     starts = np.zeros(n, dtype=np.bool_)
     if workers == 1:
-        _split(rows, order, 0, n, least, width, 0, starts)
+        count(_split(rows, order, 0, n, least, width, 0, starts))
     else:
-        _split(rows, order, 0, n, least, width, max(n // (workers * _PARTS_A_THREAD), _SMALLEST_PART), starts)
+        count(_split(rows, order, 0, n, least, width, max(n // (workers * _PARTS_A_THREAD), _SMALLEST_PART), starts))
         edges = np.append(np.flatnonzero(starts), n)
+        looked: list[int] = []
         with ThreadPoolExecutor(workers) as pool:
             run(
-                lambda lo, hi: _split(rows, order, lo, hi, least, width, 0, starts),
+                lambda lo, hi: looked.append(_split(rows, order, lo, hi, least, width, 0, starts)),
                 list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)),
                 pool,
             )
+        count(sum(looked))
     groups = np.empty(n, dtype=np.int32)
     groups[order] = np.cumsum(starts, dtype=np.int32) - np.int32(1)
     return groups
@@ -98,17 +102,20 @@ def _choose_cut(
     span: NDArray[np.float64],
     closed: NDArray[np.bool_],
     spare: NDArray[np.float64],
-) -> tuple[int, float, bool]:
-    """The column, the value, and whether the value itself stays on the lower side; column -1: no cut.
+) -> tuple[int, float, bool, int]:
+    """The column, the value, whether the value itself stays on the lower side, and how many columns were tried;
+    column -1: no cut.
 
     Columns that no cut divides with k users on both sides are closed: no part of this one can be cut there
     either. spare float64[hi - lo] is scratch.
     """
     n = hi - lo
     below, below_value = -1, 0.0
+    tried = 0
     for column in np.argsort(span, kind="mergesort"):
         if closed[column]:
             break  # and so are all that follow
+        tried += 1
         for i in range(n):
             spare[i] = rows[lo + i, column]
         median = kth_smallest(spare, 0, n, (n - 1) // 2)
@@ -117,12 +124,12 @@ def _choose_cut(
             smaller += rows[i, column] < median
             up_to += rows[i, column] <= median
         if min(up_to, n - up_to) >= k:
-            return column, median, True
+            return column, median, True, tried
         if min(smaller, n - smaller) < k:
             closed[column] = True
         elif below < 0:
             below, below_value = column, median
-    return below, below_value, False
+    return below, below_value, False, tried
 
 
 @njit(nogil=True, cache=True)
@@ -135,8 +142,9 @@ def _split(
     width: NDArray[np.float64],
     enough: int,
     starts: NDArray[np.bool_],
-) -> None:
-    """Cuts the rows lo:hi down to classes, or to parts of at most `enough` users, and marks where each starts.
+) -> int:
+    """Cuts the rows lo:hi down to classes, or to parts of at most `enough` users, and marks where each starts. Returns
+    how many numbers were looked at.
 
     rows float64[n, a] and order int32[n] are reordered within lo:hi. width float64[a]: the columns' ranges in
     the whole table. starts bool[n].
@@ -148,16 +156,19 @@ def _split(
     closed = np.zeros((_STACK, a), dtype=np.bool_)
     part[0, 0], part[0, 1] = lo, hi
     depth = 1
+    looked = 0
     while depth > 0:
         depth -= 1
         lo, hi = part[depth, 0], part[depth, 1]
         column, value, included = -1, 0.0, False
         if hi - lo >= 2 * k and hi - lo > enough:
             _spans(rows, lo, hi, width, closed[depth], low, high)
-            column, value, included = _choose_cut(rows, lo, hi, k, low, closed[depth], spare)
+            column, value, included, tried = _choose_cut(rows, lo, hi, k, low, closed[depth], spare)
+            looked += (hi - lo) * (a + tried * _PASSES)
         if column < 0:
             starts[lo] = True
             continue
+        looked += hi - lo
         i, j = lo, hi
         while i < j:
             if rows[i, column] < value or (included and rows[i, column] == value):
@@ -174,3 +185,4 @@ def _split(
             else:
                 part[depth, 0], part[depth, 1] = i, hi
             depth += 1
+    return looked
