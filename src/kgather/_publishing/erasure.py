@@ -16,11 +16,13 @@ from kgather import _stopping as stopping
 from kgather._errors import InputError
 from kgather._publishing.coarser import COARSER
 from kgather._publishing.derived import Source, derive
-from kgather._publishing.history import SETTINGS, WORK, Following, groups_of_last, put_last
+from kgather._publishing.history import SETTINGS, STAGED, WAITING, WORK, Following, groups_of_last, put_last, settle
 from kgather._sql_text import literal
 
-_KEPT = ("int_kgather__item_factors", "int_kgather__noise_key", SETTINGS, COARSER)
-_OF_PEOPLE = ("int_kgather__groups", "loaded.ratings", "loaded.user_attributes")
+_KEPT = (
+    "int_kgather__item_factors", "int_kgather__items", "int_kgather__scale", "int_kgather__noise_key", SETTINGS, COARSER,
+)  # fmt: skip
+_OF_PEOPLE = ("int_kgather__groups", STAGED, WAITING, "loaded.ratings", "loaded.user_attributes")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def _note(users: tuple[str, ...], following: Following) -> set[int]:
         raise
     finally:
         os.umask(umask)
+    settle(following.database)
     with stopping.whole:
         part.replace(following.database)
         stopping.forget(part)
@@ -97,8 +100,9 @@ def _write_without(users: tuple[str, ...], following: Following, part: Path) -> 
         }
         con.execute("create schema if not exists loaded")
         known = "select user_id from kgather_history"
-        if "loaded.ratings" in tables:
-            known += f" union select cast(user_id as varchar) from {tables['loaded.ratings']}"
+        for name in ("loaded.ratings", WAITING):
+            if name in tables:
+                known += f" union select cast(user_id as varchar) from {tables[name]}"
         [(unknown,)] = con.sql(f"select count(*) from gone anti join ({known}) as known using (user_id)").fetchall()
         if unknown:
             msg = f"{unknown} of {len(users)} users are not known to {following.database}. Nothing was erased."
