@@ -17,6 +17,7 @@ from kgather._errors import InputError
 from kgather._publishing.coarser import COARSER
 from kgather._publishing.derived import Source, derive
 from kgather._publishing.history import SETTINGS, STAGED, WAITING, WORK, Following, groups_of_last, put_last, settle
+from kgather._publishing.publish import check_target
 from kgather._sql_text import literal
 
 _KEPT = (
@@ -27,8 +28,12 @@ _OF_PEOPLE = ("int_kgather__groups", STAGED, WAITING, "loaded.ratings", "loaded.
 
 @dataclass(frozen=True)
 class Erased:
-    """What was erased. people: how many; groups: that were taken out of the release. release: where what is left of it
-    is; None where it has to be withdrawn whole.
+    """What was erased.
+
+    Args:
+        people: How many people.
+        groups: How many groups were taken out of the release.
+        release: The folder of what is left of it; None where the release has to be withdrawn whole.
     """
 
     people: int
@@ -39,12 +44,18 @@ class Erased:
 def erase(users: tuple[str, ...], following: Following, release: Path, target: Path, *, force: bool = False) -> Erased:
     """Take users out of the working database of the last release, and their groups out of the release.
 
+    users: their ids as text.
+
     following: the working database, which keeps only what the next release needs; those of the releases before it,
     beside it, are deleted, as they hold the users' ratings. target: where what is left of the release goes; with
     `force` it may be the release itself. The map is written first: a run that is killed in between can be made again.
 
-    Raises InputError where a user is unknown, or the release is not that of the working database.
+    Raises InputError where nobody is named, a user is unknown, or the release is not that of the working database.
     """
+    if not users:
+        msg = "nobody is named who is to be erased. Give one user id at least."
+        raise InputError(msg)
+    check_target(target.resolve(), [str(following.work)], force=force)
     source = Source.of(release)
     groups = groups_of_last(following)
     if set(source.groups.tolist()) - set(groups):

@@ -23,7 +23,8 @@ SETTINGS = "kgather_settings"
 """The table of a working database that says what its release was asked for."""
 
 _LAST = "last_release"
-_TAKEN = ("kgather_history", "kgather_chain", "int_kgather__item_factors", "kgather_coarser")
+_OF_CHAIN = ("kgather_history", "kgather_chain")
+_TAKEN = (*_OF_CHAIN, "int_kgather__item_factors", "kgather_coarser")
 STAGED, WAITING = "stg_kgather__ratings", "base_kgather__waiting_ratings"
 """The ratings that a release which takes them over needs: what was staged, and that of people who are in none yet."""
 _SCALE, _ITEMS = "int_kgather__scale", "int_kgather__items"
@@ -145,19 +146,29 @@ def key_of(following: Following) -> bytes:
     return bytes(key)
 
 
-def put_last(con: duckdb.DuckDBPyConnection, following: Following | None) -> None:
-    """Put what the pipeline looks for of the last run where it looks for it."""
+def put_last(
+    con: duckdb.DuckDBPyConnection, following: Following | None, finished: frozenset[str] = frozenset()
+) -> None:
+    """Put what the pipeline looks for of the last run where it looks for it.
+
+    finished: models of this run, which are left. One that was made and is not noted as finished is made again, and must
+    not go on from itself.
+    """
     if following is None:
+        for name in {*_OF_CHAIN} - finished:
+            con.execute(f"drop table if exists {name}")
         return
     _attach(con, following.database)
     tables = {name for (name,) in con.sql(
         f"select table_name from duckdb_tables() where database_name = '{_LAST}'"
     ).fetchall()}  # fmt: skip
     for name in _TAKEN:
-        if name in tables:
+        if name in tables and name not in finished:
             con.execute(f"create or replace table {name} as from {_LAST}.{name}")
-    if "kgather_history" not in tables:  # the last release was not made to be followed
+    # The last release may not have been made to be followed.
+    if "kgather_history" not in {*tables, *finished}:
         con.execute(f"create or replace table kgather_history as {_FIRST}")
+    if "kgather_chain" not in {*tables, *finished}:
         con.execute(
             "create or replace table kgather_chain as select 1 as release_number, cast(? as varchar) as settings, "
             f"(select coalesce(sum(charge.rho), 0.0) from {_LAST}.int_kgather__factors where side = 'charge') as rho",
@@ -315,7 +326,8 @@ def hand_on(work: Path, folder: Path, put_release: Callable[[], None]) -> Path:
     # What a killed run left beside the one of the release before belongs to that one only.
     settle(kept)
     with stopping.whole:
-        if kept.exists():
+        # A run that was killed after this has left it there.
+        if kept.exists() and not any(os.path.samefile(kept, older) for older in folder.glob("release-*.duckdb")):
             os.link(kept, _unused(folder))
         part.replace(kept)
         stopping.forget(part)

@@ -417,11 +417,13 @@ def _build(
     report: Report,
 ) -> None:
     workspace.write_profile()
-    if not workspace.journal.finished():
-        with workspace.connected() as con:
+    finished = workspace.journal.finished()
+    with workspace.connected() as con:
+        if not finished:
             put_key(con, key)
             history.put_settings(con, settings)
-            history.put_last(con, following)
+        if settings.history:
+            history.put_last(con, following, finished)
     variables = settings.model_dump(mode="json") | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
     if following is not None and following.additions:
         variables[TAKES_OVER] = True

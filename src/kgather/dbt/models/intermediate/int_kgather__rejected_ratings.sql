@@ -56,7 +56,7 @@ rejected as (
   select
     source,
     line,
-    {{ kgather.text_of_row() }} as raw,
+    {{ kgather.text_of_row('kept.') }} as raw,
     {% if history -%}
     coalesce({{ kgather.reason_of_absence("absent.state") }}, 'user has fewer than {{ kgather.setting("min_ratings") }} ratings')
     {%- else -%}
@@ -76,9 +76,11 @@ rejected as (
     where recency = 1
     {%- endif %}
   ) as kept
+  {% if few -%}
   anti join {{ ref("int_kgather__users") }} as staged using (user_id)
+  {% endif -%}
   {% if history -%}
-  left join {{ kgather.absent_people() }} as absent on cast(kept.user_id as varchar) = absent.user_id
+  {{ "left join" if few else "join" }} {{ kgather.absent_people() }} as absent on cast(kept.user_id as varchar) = absent.user_id
   {%- endif %}
   {%- endif %}
 )

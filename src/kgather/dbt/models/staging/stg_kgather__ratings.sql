@@ -2,7 +2,8 @@
   enabled=kgather.publishes(),
   materialized="incremental" if kgather.takes_over() else "table",
   incremental_strategy="append" if kgather.takes_over() else none,
-  pre_hook=["{{ kgather.take_out_added() }}", "{{ kgather.take_out_people() }}"] if kgather.takes_over() else []
+  pre_hook=["{{ kgather.take_out_added() }}", "{{ kgather.take_out_people() }}"] if kgather.takes_over() else [],
+  post_hook=["{{ kgather.take_out_people() }}"] if kgather.setting("history") and not kgather.takes_over() else []
 ) }}
 {% set repeated = ref("base_kgather__repeated_pairs") -%}
 {% set added = ref("base_kgather__added_ratings") -%}
@@ -28,7 +29,7 @@ semi join (
 ) as active using (user_id)
 {% endif -%}
 {% if kgather.setting("history") -%}
-anti join {{ kgather.absent_people() }} as absent on cast(shaped.user_id as varchar) = absent.user_id
+-- Those who are in no release are taken out afterwards, as a join would disturb the order: {{ ref("int_kgather__presence") }}.
 {% endif -%}
 {% if kgather.has_rows(repeated) -%}
 order by user_id, item_id

@@ -103,8 +103,10 @@ has it with additions. It is no setting, as a project of its own has all its rat
     select try_cast(user_id as {{ types[0] if types else "varchar" }})
     from (
       select user_id from {{ kgather.absent_people() }}
+      {%- if kgather.takes_over() %}
       union all
       select user_id from loaded.removed
+      {%- endif %}
     )
   )
 {%- endmacro %}
@@ -114,8 +116,3 @@ has it with additions. It is no setting, as a project of its own has all its rat
   {% if not execute or not kgather.setting("history") %}{{ return(false) }}{% endif %}
   {{ return(run_query("select 1 from " ~ presence ~ " where state = 'waiting' limit 1").rows | length > 0) }}
 {% endmacro %}
-
-{#- The text that stands for a row that was read: as it came, or its values where it was no line of a file. -#}
-{% macro text_of_row() -%}
-  coalesce(raw, concat_ws(',', user_id, item_id, given_rating, rated_at))
-{%- endmacro %}
