@@ -244,9 +244,7 @@ def publish(
     return Release(published.folder, published.work_database)
 
 
-def _within(
-    finer: Path, out: Path, given: Mapping[str, Any], history: FilePath | None, *, force: bool
-) -> Release:
+def _within(finer: Path, out: Path, given: Mapping[str, Any], history: FilePath | None, *, force: bool) -> Release:
     from kgather._loaders import LoadOptions
     from kgather._publishing.asked import NO_COARSER_K, asked_settings
     from kgather._publishing.coarser import publish_within

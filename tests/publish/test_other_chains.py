@@ -165,7 +165,7 @@ def _shown(release: Path) -> list[tuple[object, ...]]:
     """What is shown, without the random names of groups."""
     with duckdb.connect(release / "release.duckdb", read_only=True) as con:
         return con.sql(
-            "select list((item_id, rating) order by item_id) as shown from kgather__ratings group by group_id order by 1"
+            "select list((item_id, rating) order by item_id) from kgather__ratings group by group_id order by 1"
         ).fetchall()
 
 
@@ -227,11 +227,11 @@ def test_a_run_that_is_killed_at_every_stage_makes_the_release_of_one_that_is_no
 
 def _killed_at(stage: str | None, asked: list[str]) -> int:
     """Run the command, let it kill itself at a stage, and give its exit code."""
-    die = {
-        None: "",
-        stage: f"{stage} = die" if stage and "." in stage else
-        f"add = runs.Journal.add\nruns.Journal.add = lambda self, step: die() if step == {stage!r} else add(self, step)",
-    }[stage]  # fmt: skip
+    if stage is None or "." in stage:
+        die = f"{stage} = die" if stage else ""
+    else:
+        add = f"die() if step == {stage!r} else add(self, step)"
+        die = f"add = runs.Journal.add\nruns.Journal.add = lambda self, step: {add}"
     code = (
         "import os, signal, sys\n"
         "from kgather._publishing import history, publish, runs\n"

@@ -21,8 +21,13 @@ from kgather._publishing.publish import check_target
 from kgather._sql_text import literal
 
 _KEPT = (
-    "int_kgather__item_factors", "int_kgather__items", "int_kgather__scale", "int_kgather__noise_key", SETTINGS, COARSER,
-)  # fmt: skip
+    "int_kgather__item_factors",
+    "int_kgather__items",
+    "int_kgather__scale",
+    "int_kgather__noise_key",
+    SETTINGS,
+    COARSER,
+)
 _OF_PEOPLE = ("int_kgather__groups", STAGED, WAITING, "loaded.ratings", "loaded.user_attributes")
 
 

@@ -327,7 +327,7 @@ def hand_on(work: Path, folder: Path, put_release: Callable[[], None]) -> Path:
     settle(kept)
     with stopping.whole:
         # A run that was killed after this has left it there.
-        if kept.exists() and not any(os.path.samefile(kept, older) for older in folder.glob("release-*.duckdb")):
+        if kept.exists() and not any(map(kept.samefile, folder.glob("release-*.duckdb"))):
             os.link(kept, _unused(folder))
         part.replace(kept)
         stopping.forget(part)
