@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from kgather._errors import InputError
 from kgather._loaders import LoadOptions
 from kgather._publishing.history import Following, with_last
 from kgather._publishing.publish import publish
@@ -149,12 +150,46 @@ def test_changes_alone_tell_the_same_as_all_data(rows: Rows, tmp_path: Path) -> 
     assert _smallest(chain) >= K
 
 
+def test_who_has_few_ratings_waits_with_them_for_more(rows: Rows, tmp_path: Path) -> None:
+    """Of changes alone, too, where ratings are changed after they are read: what was staged is not changed again."""
+    asked = PublishSettings(
+        k=K, reserve=2, metrics="none", min_ratings=2, repeats="sum", rating_log=True, items_confirmed=True
+    )
+    first, both = _of(rows, slice(60)), _of(rows, slice(60, 60 + 2 * K))
+    few = list({row["user_id"]: row for row in both}.values())
+    rest = [row for row in both if row not in few]
+    for number, some in enumerate((first, few, rest)):
+        following = Following(tmp_path / "work", additions=True) if number else None
+        said = PublishSettings(k=K, metrics="none", items_confirmed=True)
+        publish(
+            [_write(tmp_path / f"{number}.csv", some)],
+            tmp_path / str(number),
+            asked if following is None else with_last(following, said),
+            LoadOptions(),
+            keep_work=None if following else tmp_path / "work",
+            following=following,
+        )
+        assert len(_map(tmp_path / "work" / "work.duckdb")) == (60 + 2 * K if number == 2 else 60)
+    publish([_write(tmp_path / "all.csv", first + both)], tmp_path / "anew", asked, LoadOptions(),
+            keep_work=tmp_path / "plain" / "work")  # fmt: skip
+    chained, anew = _staged(tmp_path), _staged(tmp_path / "plain")
+    assert [row[:2] for row in chained] == [row[:2] for row in anew]
+    # The most that anybody may reach is that of the first release.
+    assert max(row[2] for row in chained) == max(row[2] for row in _staged_of(tmp_path / "work" / "release-1.duckdb"))
+    with pytest.raises(InputError, match="min_ratings was 2 and is 3"):
+        with_last(Following(tmp_path / "work", additions=True), PublishSettings(k=K, min_ratings=3))
+
+
 def _partition(groups: dict[str, int]) -> set[frozenset[str]]:
     return {frozenset(user for user, own in groups.items() if own == group) for group in set(groups.values())}
 
 
 def _staged(folder: Path) -> list[tuple[object, ...]]:
-    with duckdb.connect(folder / "work" / "work.duckdb", read_only=True) as con:
+    return _staged_of(folder / "work" / "work.duckdb")
+
+
+def _staged_of(database: Path) -> list[tuple[object, ...]]:
+    with duckdb.connect(database, read_only=True) as con:
         return con.sql(
             "select cast(user_id as varchar) as user_id, cast(item_id as varchar) as item_id, rating "
             "from stg_kgather__ratings order by all"
