@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kgather import guard as guard
-    from kgather._api import AnonymizedTable, Release, Verdict, anonymize, attack, publish, verify
+    from kgather._api import AnonymizedTable, Release, Verdict, anonymize, attack, erase, publish, verify
     from kgather._attacks.results import AttackReport, AttackResult, Best, Rate
     from kgather._errors import InputError, KgatherError, PromiseError
+    from kgather._publishing.erasure import Erased
     from kgather._release.release import Audit, Check
     from kgather._sql_functions import load
     from kgather._version import __version__
@@ -22,6 +23,7 @@ __all__ = [
     "Audit",
     "Best",
     "Check",
+    "Erased",
     "InputError",
     "KgatherError",
     "PromiseError",
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "anonymize",
     "attack",
+    "erase",
     "guard",
     "load",
     "publish",
@@ -44,6 +47,7 @@ _WHERE = {
     "Audit": "_release.release",
     "Best": "_attacks.results",
     "Check": "_release.release",
+    "Erased": "_publishing.erasure",
     "InputError": "_errors",
     "KgatherError": "_errors",
     "PromiseError": "_errors",
@@ -53,6 +57,7 @@ _WHERE = {
     "__version__": "_version",
     "anonymize": "_api",
     "attack": "_api",
+    "erase": "_api",
     "load": "_sql_functions",
     "publish": "_api",
     "verify": "_api",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # engines and kernels take seconds to load
     from kgather._attacks.results import AttackReport
     from kgather._loaders import LoadOptions
     from kgather._loaders.as_written import Read
+    from kgather._publishing.erasure import Erased
     from kgather._release.release import Audit, Check
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -151,6 +152,7 @@ def publish(
     history: FilePath | None = None,
     additions: bool = False,
     removed: Iterable[Any] = (),
+    within: "FilePath | Release | None" = None,
     verbose: bool = False,
     progress: Progress | None = None,
     **settings: Any,
@@ -175,7 +177,9 @@ def publish(
         history: What `keep_work` kept of the last release of the same people, which this one follows. Settings that are
             not given are those of the last release. See docs/over-time.md.
         additions: With `history`: the inputs have only ratings that came since.
-        removed: With `additions`: ids of users who have left.
+        removed: With `additions`: ids of users who have left. `inputs` may be empty then.
+        within: A finer release, of whose groups those of this `k` are made, with no `inputs`: give `()`. Settings are
+            those of the finer release; `history` is needed where that is of a chain.
         verbose: Let dbt say on standard error what it does. It may quote data.
         progress: Called as `progress(step, done, total)`, from any thread.
         settings: Any setting of docs/vars.md, as `method="mdav"`, and how to read the input: `user_column`,
@@ -206,7 +210,16 @@ def publish(
         from kgather._republishing.sweep import other_sizes
 
         load_options, attributes = _load_options(load), _attributes(user_attributes)
-        following = None if history is None else Following(Path(history), additions, tuple(map(str, removed)))
+        gone = tuple(map(str, removed))
+        if within is not None:
+            if any((_names(inputs), user_attributes, sweep, keep_work, noise_key, additions, gone, load)):
+                msg = "`within` makes a release of a finer one alone: give `k`, `history` and `out`, and no `inputs`."
+                raise InputError(msg)
+            return _within(_folder(within), Path(out), {"k": k, **options}, history, force=force)
+        if (additions or gone) and not (history is not None and additions):
+            msg = "`additions` goes with `history`, and `removed` with both: they say what has changed since."
+            raise InputError(msg)
+        following = None if history is None else Following(Path(history), additions, gone)
         if k is None and following is not None:
             k = k_of(following)
         asked = asked_settings(_settings({"k": k, **options}), load_options, attributes)
@@ -229,6 +242,60 @@ def publish(
                 warn=lambda message: warnings.warn(message, UserWarning, stacklevel=4),
             )
     return Release(published.folder, published.work_database)
+
+
+def _within(finer: Path, out: Path, given: Mapping[str, Any], history: FilePath | None, *, force: bool) -> Release:
+    from kgather._loaders import LoadOptions
+    from kgather._publishing.asked import NO_COARSER_K, asked_settings
+    from kgather._publishing.coarser import publish_within
+
+    if given["k"] is None:
+        raise InputError(NO_COARSER_K)
+    asked = asked_settings(_settings(given), LoadOptions(), None)
+    publish_within(finer, out, asked, history=None if history is None else Path(history), force=force)
+    return Release(out)
+
+
+def erase(
+    users: Iterable[Any],
+    *,
+    history: FilePath,
+    release: FilePath | Release,
+    out: FilePath,
+    force: bool = False,
+) -> "Erased":
+    """Take people out of a release at once, by their whole groups. See docs/over-time.md.
+
+    Their data are taken out of the working database, and older ones beside it are deleted. Without a proven item side
+    (`item_epsilon`) nothing of the release can stay: then nothing is written, and the release is to be withdrawn. The
+    groups come back with the next release, once k people have come or gone.
+
+    Args:
+        users: Their ids.
+        history: What `keep_work` kept of the last release.
+        release: The last release.
+        out: The folder of what is left of it.
+        force: Replace what is at `out`, as the release itself.
+
+    Returns:
+        How many people and groups, and where what is left of the release is.
+
+    Raises:
+        InputError: Somebody is unknown, or `history` is not of `release`; nothing was erased.
+
+    Example:
+        >>> kgather.erase(["u17"], history="work", release="march", out="march-2").groups  # doctest: +SKIP
+        1
+    """
+    with _in_python():
+        from kgather._publishing.erasure import erase as run
+        from kgather._publishing.history import Following
+
+        if isinstance(users, str):
+            msg = f"`users` is a list of ids, not one text: give [{users!r}]."
+            raise InputError(msg)
+        gone = tuple(map(str, users))
+        return run(gone, Following(Path(history)), _folder(release), Path(out), force=force)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def command(
     if not wanted:
         msg = f"{users} names nobody. Give one user id a line."
         raise InputError(msg)
-    check_target(out.resolve(), [str(users), str(history)], force=force)
+    check_target(out.resolve(), [str(users)], force=force)
     found = erase(wanted, Following(history), release, out, force=force)
     print_line(f"{found.people:,} people were erased from {Following(history).database}.")
     if found.release is None:

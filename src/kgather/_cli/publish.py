@@ -11,7 +11,7 @@ from kgather._cli.reading import PANEL, load_options, with_reading
 from kgather._cli.setting_options import names, with_settings
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, seen
-from kgather._publishing.asked import asked_settings
+from kgather._publishing.asked import NO_COARSER_K, asked_settings
 from kgather._publishing.history import Following, k_of, read_removed, with_last
 from kgather._publishing.publish import AttributesSource, Published, check_target, look, publish
 from kgather._settings.fields import OVER_TIME, RELEASE, USERS
@@ -212,8 +212,7 @@ def command(
             inputs, additions, remove, keep_work, noise_key, user_attributes, artifact_columns, sweep, dry_run or None
         )
         if k is None:
-            msg = "--k is missing: users in the smallest group, more than in the finer release."
-            raise InputError(msg)
+            raise InputError(NO_COARSER_K)
         given = asked_settings({"k": k, **settings}, options, attributes, assignments or [])
         _publish_within(within, out, given, history, force=force, json_output=json_output)
         return
@@ -266,12 +265,9 @@ def _refuse_with_within(*given: object) -> None:
 def _publish_within(
     within: Path, out: Path, asked: PublishSettings, history: Path | None, *, force: bool, json_output: bool
 ) -> None:
-    from kgather._publishing.coarser import publish_coarser  # the kernels take seconds to load
+    from kgather._publishing.coarser import publish_within  # the kernels take seconds to load
 
-    check_target(out.resolve(), [str(within), *([] if history is None else [str(history)])], force=force)
-    said = {name: getattr(asked, name) for name in asked.model_fields_set}
-    following = None if history is None else Following(history)
-    audit = publish_coarser(within, out, said, following=following, force=force)
+    audit = publish_within(within, out, asked, history=history, force=force)
     if json_output:
         print_json({"release": str(out), **audit.as_dict()})
         return

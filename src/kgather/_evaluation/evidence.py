@@ -164,8 +164,8 @@ def _with_vectors(con: duckdb.DuckDBPyConnection, work: str, evidence: Evidence)
     asked = PublishSettings.from_options(said | {"i_know_this_is_not_anonymous": True}, [])
     codes, artifacts, categorical = np.arange(evidence.original.n_users), np.empty((0, 0)), np.empty(0, dtype=bool)
     if on_artifacts:
-        tables = (con.sql(f"from {work}.int_kgather__artifact_{name}") for name in ("ratings", "categories"))
-        codes, artifacts, categorical = artifact_table(*tables, len(asked.categorical_artifacts))
+        rated, others = (con.sql(f"from {work}.int_kgather__artifact_{name}") for name in ("ratings", "categories"))
+        codes, artifacts, categorical = artifact_table(rated, others, len(asked.categorical_artifacts))
     n_users, n_items = evidence.original.n_users, evidence.original.n_items
     users = Users(
         n=len(codes),

@@ -9,6 +9,8 @@ from kgather._publishing.early import LOADED_ITEMS
 from kgather._publishing.publish import LOADED_ATTRIBUTES, AttributesSource
 from kgather._settings.publication import PublishSettings
 
+NO_COARSER_K = "--k is missing: users in the smallest group, more than in the finer release."
+
 
 def asked_settings(
     options: Mapping[str, Any],

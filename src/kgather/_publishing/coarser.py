@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from kgather._errors import InputError
 from kgather._publishing.derived import Source, derive
 from kgather._publishing.history import Following, groups_of_last
+from kgather._publishing.publish import check_target
 from kgather._release.release import Audit
+from kgather._settings.publication import PublishSettings
 from kgather.udfs.gathering._group_ids import random_group_ids
 from kgather.udfs.gathering.bkg import gather
 
@@ -64,6 +66,20 @@ def publish_coarser(
             con.execute("commit")
 
     return derive(source, target, _named(source, together), _parameters(source, k), force=force, before=keep)
+
+
+def publish_within(
+    release: Path, target: Path, asked: PublishSettings, *, history: Path | None = None, force: bool = False
+) -> Audit:
+    """`publish_coarser` of settings as they are given by name, once the target may be written.
+
+    history: what was kept of the finer release, where that is of a chain. Raises InputError as `publish_coarser` does,
+    and where the target is in the way.
+    """
+    check_target(target.resolve(), [str(release), *([] if history is None else [str(history)])], force=force)
+    said = {name: getattr(asked, name) for name in asked.model_fields_set}
+    following = None if history is None else Following(history)
+    return publish_coarser(release, target, said, following=following, force=force)
 
 
 def _checked(source: Source, said: Mapping[str, Any]) -> int:

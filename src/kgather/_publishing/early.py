@@ -44,11 +44,12 @@ def _cases(settings: PublishSettings) -> Iterator[str]:
             yield f"when abs({steps} - round({steps})) > 1e-6 then 'rating is between two steps of the scale'"
 
 
-def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> None:
+def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings, *, follows: bool = False) -> None:
     """Raise InputError where `loaded.ratings` cannot be published.
 
     It has too many rows that cannot be used, fewer users than k, items that look like people, or ratings that look like
-    something else. O(n log n) for n rows; only temporary tables are written.
+    something else. O(n log n) for n rows; only temporary tables are written. follows: only the rows are counted, O(n),
+    as the last release was of the same kind of data; the pipeline refuses the rest.
     """
     judged = f"(select *, {reason_not_to_use(settings)} as reason from loaded.ratings)"
     [(rows, bad, good)] = con.sql(
@@ -80,6 +81,8 @@ def refuse_early(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
                 f"--max-rejected-share allows. First: {first}. By reason: {reasons}."
             )
         raise InputError(msg + _hint(reasons))
+    if follows:
+        return
     con.execute(
         f"""
         create or replace temp table {_USERS} as

@@ -16,17 +16,29 @@ from kgather import _stopping as stopping
 from kgather._errors import InputError
 from kgather._publishing.coarser import COARSER
 from kgather._publishing.derived import Source, derive
-from kgather._publishing.history import SETTINGS, WORK, Following, groups_of_last, put_last
+from kgather._publishing.history import SETTINGS, STAGED, WAITING, WORK, Following, groups_of_last, put_last, settle
+from kgather._publishing.publish import check_target
 from kgather._sql_text import literal
 
-_KEPT = ("int_kgather__item_factors", "int_kgather__noise_key", SETTINGS, COARSER)
-_OF_PEOPLE = ("int_kgather__groups", "loaded.ratings", "loaded.user_attributes")
+_KEPT = (
+    "int_kgather__item_factors",
+    "int_kgather__items",
+    "int_kgather__scale",
+    "int_kgather__noise_key",
+    SETTINGS,
+    COARSER,
+)
+_OF_PEOPLE = ("int_kgather__groups", STAGED, WAITING, "loaded.ratings", "loaded.user_attributes")
 
 
 @dataclass(frozen=True)
 class Erased:
-    """What was erased. people: how many; groups: that were taken out of the release. release: where what is left of it
-    is; None where it has to be withdrawn whole.
+    """What was erased.
+
+    Args:
+        people: How many people.
+        groups: How many groups were taken out of the release.
+        release: The folder of what is left of it; None where the release has to be withdrawn whole.
     """
 
     people: int
@@ -37,12 +49,18 @@ class Erased:
 def erase(users: tuple[str, ...], following: Following, release: Path, target: Path, *, force: bool = False) -> Erased:
     """Take users out of the working database of the last release, and their groups out of the release.
 
+    users: their ids as text.
+
     following: the working database, which keeps only what the next release needs; those of the releases before it,
     beside it, are deleted, as they hold the users' ratings. target: where what is left of the release goes; with
     `force` it may be the release itself. The map is written first: a run that is killed in between can be made again.
 
-    Raises InputError where a user is unknown, or the release is not that of the working database.
+    Raises InputError where nobody is named, a user is unknown, or the release is not that of the working database.
     """
+    if not users:
+        msg = "nobody is named who is to be erased. Give one user id at least."
+        raise InputError(msg)
+    check_target(target.resolve(), [str(following.work)], force=force)
     source = Source.of(release)
     groups = groups_of_last(following)
     if set(source.groups.tolist()) - set(groups):
@@ -73,6 +91,7 @@ def _note(users: tuple[str, ...], following: Following) -> set[int]:
         raise
     finally:
         os.umask(umask)
+    settle(following.database)
     with stopping.whole:
         part.replace(following.database)
         stopping.forget(part)
@@ -97,8 +116,9 @@ def _write_without(users: tuple[str, ...], following: Following, part: Path) -> 
         }
         con.execute("create schema if not exists loaded")
         known = "select user_id from kgather_history"
-        if "loaded.ratings" in tables:
-            known += f" union select cast(user_id as varchar) from {tables['loaded.ratings']}"
+        for name in ("loaded.ratings", WAITING):
+            if name in tables:
+                known += f" union select cast(user_id as varchar) from {tables[name]}"
         [(unknown,)] = con.sql(f"select count(*) from gone anti join ({known}) as known using (user_id)").fetchall()
         if unknown:
             msg = f"{unknown} of {len(users)} users are not known to {following.database}. Nothing was erased."

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +13,23 @@ import duckdb
 from kgather import _stopping as stopping
 from kgather._errors import InputError
 from kgather._loaders import LoadReport
+from kgather._loaders.report import IdType
 from kgather._settings.publication import CHAIN, PublishSettings
 from kgather._settings.validation import validated
-from kgather._sql_text import literal
+from kgather._sql_text import identifier, literal
 
 WORK = "work.duckdb"
 SETTINGS = "kgather_settings"
 """The table of a working database that says what its release was asked for."""
 
 _LAST = "last_release"
-_TAKEN = ("kgather_history", "kgather_chain", "int_kgather__item_factors", "kgather_coarser")
+_OF_CHAIN = ("kgather_history", "kgather_chain")
+_TAKEN = (*_OF_CHAIN, "int_kgather__item_factors", "kgather_coarser")
+STAGED, WAITING = "stg_kgather__ratings", "base_kgather__waiting_ratings"
+"""The ratings that a release which takes them over needs: what was staged, and that of people who are in none yet."""
+_SCALE, _ITEMS = "int_kgather__scale", "int_kgather__items"
+OF_ADDITIONS = ("min_ratings", "not_rated")
+"""Settings that say what is staged: where only additions are read, the others were staged with those of the last."""
 _NEEDED = ("int_kgather__groups", "int_kgather__item_factors", "int_kgather__noise_key", SETTINGS)
 
 
@@ -65,7 +73,8 @@ def with_last(following: Following, settings: PublishSettings) -> PublishSetting
     Raises InputError where there is no working database, or something else is said than the last release had.
     """
     before = _settings_of(following)
-    said = {name: getattr(settings, name) for name in settings.model_fields_set if name in CHAIN}
+    common = (*CHAIN, *OF_ADDITIONS) if following.additions else CHAIN
+    said = {name: getattr(settings, name) for name in settings.model_fields_set if name in common}
     now = settings.model_dump(mode="json")
     others = [
         f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
@@ -78,7 +87,7 @@ def with_last(following: Following, settings: PublishSettings) -> PublishSetting
             "has two kinds of the same groups learns from both. Leave these out, or begin a chain of other people."
         )
         raise InputError(msg)
-    taken = {name: value for name, value in before.items() if name in CHAIN and name not in said}
+    taken = {name: value for name, value in before.items() if name in common and name not in said}
     return validated(PublishSettings, settings.model_dump() | taken | {"history": True})
 
 
@@ -137,19 +146,29 @@ def key_of(following: Following) -> bytes:
     return bytes(key)
 
 
-def put_last(con: duckdb.DuckDBPyConnection, following: Following | None) -> None:
-    """Put what the pipeline looks for of the last run where it looks for it."""
+def put_last(
+    con: duckdb.DuckDBPyConnection, following: Following | None, finished: frozenset[str] = frozenset()
+) -> None:
+    """Put what the pipeline looks for of the last run where it looks for it.
+
+    finished: models of this run, which are left. One that was made and is not noted as finished is made again, and must
+    not go on from itself.
+    """
     if following is None:
+        for name in {*_OF_CHAIN} - finished:
+            con.execute(f"drop table if exists {name}")
         return
     _attach(con, following.database)
     tables = {name for (name,) in con.sql(
         f"select table_name from duckdb_tables() where database_name = '{_LAST}'"
     ).fetchall()}  # fmt: skip
     for name in _TAKEN:
-        if name in tables:
+        if name in tables and name not in finished:
             con.execute(f"create or replace table {name} as from {_LAST}.{name}")
-    if "kgather_history" not in tables:  # the last release was not made to be followed
+    # The last release may not have been made to be followed.
+    if "kgather_history" not in {*tables, *finished}:
         con.execute(f"create or replace table kgather_history as {_FIRST}")
+    if "kgather_chain" not in {*tables, *finished}:
         con.execute(
             "create or replace table kgather_chain as select 1 as release_number, cast(? as varchar) as settings, "
             f"(select coalesce(sum(charge.rho), 0.0) from {_LAST}.int_kgather__factors where side = 'charge') as rho",
@@ -182,29 +201,68 @@ def put_settings(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> N
     con.execute(f"create or replace table {SETTINGS} as select cast(? as varchar) as settings", [said])
 
 
-def load_nothing(con: duckdb.DuckDBPyConnection, following: Following) -> LoadReport:
-    """Make an empty table of ratings like that of the last release, where users are removed and nothing is added."""
-    _attach(con, following.database)
-    con.execute("create schema if not exists loaded")
-    con.execute(f"create or replace table loaded.ratings as from {_LAST}.loaded.ratings limit 0")
-    con.execute(f"detach {_LAST}")
-    return LoadReport(inputs=[], user_id_type="BIGINT", item_id_type="BIGINT", warnings=[])
+def take_over(database: Path, following: Following) -> None:
+    """Make a working database from that of the last release, which has the ratings that were staged then, and of the
+    rest only what the next release needs. Raises InputError where the ratings are not there.
+    """
+    settle(following.database)
+    shutil.copyfile(following.database, database)
+    with duckdb.connect(database) as con:
+        there = con.sql("""
+            select schema_name, table_name, 'table' from duckdb_tables()
+            union all
+            select schema_name, view_name, 'view' from duckdb_views() where not internal
+        """).fetchall()  # fmt: skip
+        if STAGED not in {name for _, name, _ in there}:
+            msg = (
+                f"the ratings of the last release are not in {following.database}. Give everybody's ratings of today "
+                "instead of --additions."
+            )
+            raise InputError(msg)
+        kept = {("main", name) for name in (*_TAKEN, STAGED, WAITING, _SCALE, _ITEMS)} | {("loaded", "items")}
+        for schema, name, kind in there:
+            if (schema, name) not in kept:
+                con.execute(f"drop {kind} {identifier(schema)}.{identifier(name)}")
+        con.execute(f"create table if not exists {WAITING} as from {STAGED} limit 0")
+        con.execute("create schema if not exists loaded")
+        con.execute("create table loaded.removed (user_id varchar)")
+        if following.removed:
+            con.executemany("insert into loaded.removed values (?)", [[name] for name in following.removed])
+
+
+def settle(database: Path) -> None:
+    """Fold in what a run that was killed has written beside a working database."""
+    if database.with_name(f"{database.name}.wal").exists():
+        with duckdb.connect(database):
+            pass
+
+
+def load_nothing(con: duckdb.DuckDBPyConnection) -> LoadReport:
+    """Make an empty table of ratings like those that were taken over, where users are removed and nothing is added."""
+    types = {str(name): _id_type(kind) for name, kind, *_ in con.sql(f"describe {STAGED}").fetchall()}
+    con.execute(
+        f"create table loaded.ratings (user_id {types['user_id']}, item_id {types['item_id']}, rating double, "
+        "rated_at timestamp, source varchar, line bigint, raw varchar, problem varchar)"
+    )
+    return LoadReport(inputs=[], user_id_type=types["user_id"], item_id_type=types["item_id"], warnings=[])
 
 
 def add_last(con: duckdb.DuckDBPyConnection, following: Following, loaded: LoadReport) -> LoadReport:
-    """Add what the last release's input had and that of this one leaves out: the catalogue, and where the input has
-    only additions, all other ratings.
+    """Add what the last release's input had and that of this one leaves out: the catalogue. And where the input has
+    only additions, make ids of one type of them and of the ratings that were taken over.
 
-    A rating of a pair of user and item that was loaded takes the place of those that there were. Raises InputError
-    where the ratings are not there any more.
+    Raises InputError where items that were rated are not in the new catalogue.
     """
-    _attach(con, following.database)
-    try:
-        if loaded.catalogue is None and _has(con, "items"):
-            con.execute(f"create or replace table loaded.items as from {_LAST}.loaded.items")
-        return _with_earlier(con, following, loaded) if following.additions else loaded
-    finally:
-        con.execute(f"detach {_LAST}")
+    if following.additions:
+        return _of_one_type(con, loaded)
+    if loaded.catalogue is None:
+        _attach(con, following.database)
+        try:
+            if _has(con, "items"):
+                con.execute(f"create or replace table loaded.items as from {_LAST}.loaded.items")
+        finally:
+            con.execute(f"detach {_LAST}")
+    return loaded
 
 
 def _has(con: duckdb.DuckDBPyConnection, table: str) -> bool:
@@ -215,49 +273,43 @@ def _has(con: duckdb.DuckDBPyConnection, table: str) -> bool:
     return bool(found.fetchall())
 
 
-def _with_earlier(con: duckdb.DuckDBPyConnection, following: Following, loaded: LoadReport) -> LoadReport:
-    try:
-        types = {
-            name: kind
-            for name, kind, *_ in con.sql(f"describe {_LAST}.loaded.ratings").fetchall()
-            if name in ("user_id", "item_id")
-        }
-        user = _common_type(loaded.user_id_type, types["user_id"])
-        item = _common_type(loaded.item_id_type, types["item_id"])
-        con.execute("create temp table removed (user_id varchar)")
-        if following.removed:
-            con.executemany("insert into removed values (?)", [[name] for name in following.removed])
-        con.execute(_ADDED.format(user=user, item=item))
-    except duckdb.Error:
-        msg = (
-            f"the ratings of the last release are not in {following.database} any more: its input was a file that was "
-            "read where it lay. Give everybody's ratings of today instead of --additions."
+def _of_one_type(con: duckdb.DuckDBPyConnection, loaded: LoadReport) -> LoadReport:
+    staged = {str(name): _id_type(kind) for name, kind, *_ in con.sql(f"describe {STAGED}").fetchall()}
+    wanted: dict[str, IdType] = {}
+    for column, given in (("user_id", loaded.user_id_type), ("item_id", loaded.item_id_type)):
+        wanted[column] = "BIGINT" if given == staged[column] == "BIGINT" else "VARCHAR"
+        if staged[column] != wanted[column]:
+            for name in (STAGED, WAITING):
+                con.execute(f"alter table {name} alter {column} type {wanted[column]}")
+    if (loaded.user_id_type, loaded.item_id_type) != (wanted["user_id"], wanted["item_id"]):
+        con.execute(
+            "create table loaded.of_one_type as select * replace ("
+            + ", ".join(f"cast({column} as {kind}) as {column}" for column, kind in wanted.items())
+            + ") from loaded.ratings"
         )
-        raise InputError(msg) from None
-    finally:
-        con.execute("drop table if exists removed")
-    kind = con.sql("select table_type from information_schema.tables where table_schema = 'loaded'").fetchall()
-    con.execute("drop view loaded.ratings" if ("VIEW",) in kind else "drop table loaded.ratings")
-    con.execute("alter table loaded.all_ratings rename to ratings")
-    return loaded.model_copy(update={"user_id_type": user, "item_id_type": item})
+        [(kind,)] = con.sql(
+            "select table_type from information_schema.tables "
+            "where table_schema = 'loaded' and table_name = 'ratings' and table_catalog = current_database()"
+        ).fetchall()
+        con.execute(f"drop {'view' if kind == 'VIEW' else 'table'} loaded.ratings")
+        con.execute("alter table loaded.of_one_type rename to ratings")
+    if loaded.catalogue is not None:
+        [(missing,)] = con.sql(
+            f"select count(*) from {_ITEMS} as earlier "
+            "anti join loaded.items on cast(earlier.item_id as varchar) = cast(items.item_id as varchar) "
+            "where earlier.raters > 0"
+        ).fetchall()
+        if missing:
+            msg = (
+                f"the catalogue lacks {missing:,} items that were rated in earlier releases. Give all items, or "
+                "everybody's ratings of today instead of --additions."
+            )
+            raise InputError(msg)
+    return loaded.model_copy(update={"user_id_type": wanted["user_id"], "item_id_type": wanted["item_id"]})
 
 
-_SAME = "cast(user_id as {user}) as user_id, cast(item_id as {item}) as item_id, * exclude (user_id, item_id)"
-_ADDED = f"""
-create or replace table loaded.all_ratings as
-with earlier as (select {_SAME} from {_LAST}.loaded.ratings),
-newer as (select {_SAME} from loaded.ratings)
-
-from earlier
-anti join (from newer where problem is null) as newer using (user_id, item_id)
-anti join removed on cast(earlier.user_id as varchar) = removed.user_id
-union all
-from newer
-"""
-
-
-def _common_type(one: str, other: str) -> str:
-    return "BIGINT" if one.upper() == other.upper() == "BIGINT" else "VARCHAR"
+def _id_type(kind: str) -> IdType:
+    return "BIGINT" if str(kind).upper() == "BIGINT" else "VARCHAR"
 
 
 def hand_on(work: Path, folder: Path, put_release: Callable[[], None]) -> Path:
@@ -271,8 +323,11 @@ def hand_on(work: Path, folder: Path, put_release: Callable[[], None]) -> Path:
     part = kept.with_suffix(".part")
     stopping.note(part)
     _copy(work, part)
+    # What a killed run left beside the one of the release before belongs to that one only.
+    settle(kept)
     with stopping.whole:
-        if kept.exists():
+        # A run that was killed after this has left it there.
+        if kept.exists() and not any(map(kept.samefile, folder.glob("release-*.duckdb"))):
             os.link(kept, _unused(folder))
         part.replace(kept)
         stopping.forget(part)
@@ -281,8 +336,6 @@ def hand_on(work: Path, folder: Path, put_release: Callable[[], None]) -> Path:
 
 
 def _copy(work: Path, part: Path) -> None:
-    import shutil
-
     shutil.copyfile(work, part)
     part.chmod(0o600)
 

@@ -42,6 +42,7 @@ SHAPING = frozenset(
         "method_facts",
         "release_database",
         "prepared",
+        "takes_over",
     }
 )
 # Of these only whether there is a value matters, or that it is a list: dbt parses with these instead.

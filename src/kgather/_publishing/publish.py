@@ -24,6 +24,7 @@ from kgather._publishing.history import Following
 from kgather._publishing.kept_key import kept_key, put_key
 from kgather._release.release import Audit, Check, put_in_place, write_release
 from kgather._settings.personal import recoding
+from kgather._settings.project import TAKES_OVER
 from kgather._settings.publication import PublishSettings
 from kgather._settings.table import without_places
 from kgather._sql_text import identifier
@@ -306,6 +307,8 @@ def _load(
     def read() -> dict[str, Any]:
         workspace.clear()
         disk.check(workspace.folder, sources.find_all(inputs))
+        if following is not None and following.additions:
+            history.take_over(workspace.work_database, following)
         fitted, loaded, warnings = _read(workspace, inputs, user_attributes, settings, options, following)
         return {
             "fitted": {name: getattr(fitted, name) for name in _FITTED},
@@ -330,8 +333,8 @@ def _read(
     following: Following | None = None,
 ) -> tuple[PublishSettings, LoadReport, list[str]]:
     with workspace.connected() as con:
-        nothing = following is not None and following.additions and not inputs
-        loaded = history.load_nothing(con, following) if following and nothing else load(con, inputs, options)
+        additions = following is not None and following.additions
+        loaded = history.load_nothing(con) if additions and not inputs else load(con, inputs, options)
         warnings = list(loaded.warnings)
         if following is not None:
             loaded = history.add_last(con, following, loaded)
@@ -351,13 +354,15 @@ def _read(
             settings = settings.model_copy(update={"items": LOADED_ITEMS})
         if loaded.artifact_columns:  # the items are the names of columns
             settings = settings.model_copy(update={"items_confirmed": True})
-        refuse_early(con, settings)
+        if inputs:
+            refuse_early(con, settings, follows=following is not None)
         if settings.of_method.levels and settings.k > 1 and _nobody_asks(con, settings):
             warnings.append(
                 f"nobody asks for a group of 2 or more in the column {settings.level_column}, which is no anonymity: "
                 "every user may stand alone in this release."
             )
-        settings = _fitted(settings, con, warnings)
+        if not additions:
+            settings = _fitted(settings, con, warnings)
     return settings, loaded, warnings
 
 
@@ -412,12 +417,16 @@ def _build(
     report: Report,
 ) -> None:
     workspace.write_profile()
-    if not workspace.journal.finished():
-        with workspace.connected() as con:
+    finished = workspace.journal.finished()
+    with workspace.connected() as con:
+        if not finished:
             put_key(con, key)
             history.put_settings(con, settings)
-            history.put_last(con, following)
+        if settings.history:
+            history.put_last(con, following, finished)
     variables = settings.model_dump(mode="json") | {"ratings": LOADED, "item_id_type": loaded.item_id_type.lower()}
+    if following is not None and following.additions:
+        variables[TAKES_OVER] = True
     if settings.method not in built_in():
         variables["method_facts"] = settings.of_method.facts
     pipeline.build(workspace, variables, verbose=verbose, on_node=lambda _, done, total: report("dbt", done, total))

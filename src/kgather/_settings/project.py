@@ -20,6 +20,9 @@ OUTSIDE = {"release_database": "The attached database for the marts; in a projec
 _DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 PREPARED = "prepared"
 """The command line tells dbt that it has checked the settings and created the macros."""
+TAKES_OVER = "takes_over"
+"""The command line tells dbt that the staged ratings of the last release are in the working database already."""
+_TOLD = (PREPARED, TAKES_OVER)
 
 
 class ProjectSettings(PublishSettings):
@@ -137,7 +140,7 @@ def read(said: str | Mapping[str, Any]) -> ProjectSettings:
             msg = f"the var kgather is a mapping of settings, as {{k: 10}}, not {json.dumps(source)}."
             raise InputError(msg)
         values |= {name: value for name, value in (source or {}).items() if value is not None}
-    values = {name: value for name, value in values.items() if name not in (*OUTSIDE, PREPARED)}
+    values = {name: value for name, value in values.items() if name not in (*OUTSIDE, *_TOLD)}
     refuse_unknown(_project_vars())
     return validated(ProjectSettings, values)
 
@@ -145,7 +148,7 @@ def read(said: str | Mapping[str, Any]) -> ProjectSettings:
 def refuse_unknown(names: Iterator[str]) -> None:
     """Raise InputError for a var with kgather's prefix that is none of kgather's."""
     known = [*ProjectSettings.model_fields, *OUTSIDE]
-    unknown = sorted({name for name in names if name.removeprefix(PREFIX) not in (*known, PREPARED)})
+    unknown = sorted({name for name in names if name.removeprefix(PREFIX) not in (*known, *_TOLD)})
     if unknown:
         msg = f"there is no var {', '.join(unknown)}. There are: {', '.join(PREFIX + name for name in known)}."
         raise InputError(msg)

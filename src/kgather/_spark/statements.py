@@ -12,7 +12,7 @@ LOADED = "kgather_loaded"
 READ, STAGED = "base_kgather__read_ratings", "stg_kgather__ratings"
 REJECTED = "int_kgather__rejected_ratings"
 USERS, ITEMS = "int_kgather__users", "int_kgather__items"
-MODELS = (READ, "base_kgather__sorted_ratings", "base_kgather__repeated_pairs", STAGED, REJECTED, USERS, ITEMS)
+MODELS = (READ, "base_kgather__sorted_ratings", "base_kgather__repeated_pairs", STAGED, USERS, REJECTED, ITEMS)
 """The models that are run on each block, each from those before it."""
 
 

@@ -93,6 +93,9 @@ def _learn(
     learning = max(options.sweeps - options.refit, 0) if len(entries) else 0
     lowest, since, done = np.inf, 0, 0
     work.solve_users(held if learning else none_held)
+    if learning and start is not None:
+        # where items begin is as good as what a sweep leaves: from there on a sweep has to lower the error
+        lowest = work.rmse(held, low, high)
     while done < learning and since < options.patience:
         _tell(progress, done, options.sweeps)
         work.sweep(held)

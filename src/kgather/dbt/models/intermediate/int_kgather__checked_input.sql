@@ -4,6 +4,7 @@
 {% set users, items, staged = ref("int_kgather__users"), ref("int_kgather__items"), ref("stg_kgather__ratings") %}
 {% set refuses = not flags.EMPTY %}
 {#- Named even where it is not asked for anything: dbt has to know of it while it parses. -#}
+{% set staged_of_read = ref("base_kgather__staged_of_read") %}
 {% set presence, last = ref("int_kgather__presence"), kgather.last_of("kgather_history") %}
 {% set rows = "users" if kgather.has_rows_of_users() else "greatest(users // " ~ kgather.setting("k") ~ ", 1)" %}
 {% set chosen = (kgather.top_items() or kgather.best_items() or kgather.popular_items()) | trim %}
@@ -12,7 +13,8 @@
 {% set bounded = kgather.form_facts(kgather.homogenize()).bounded or kgather.setting("cells") in ("low_rank", "rated") %}
 with counts as (
   select
-    (select count(*) from {{ ref("base_kgather__read_ratings") }}) as read_rows,
+    (select count(*) from {{ ref("base_kgather__read_ratings") }}) as rows_of_files,
+    (select count(*) from {{ staged_of_read }}) as staged_of_read,
     (select count(*) from {{ staged }}) as staged_rows,
     (select count(*) from {{ ref("int_kgather__rejected_ratings") }}) as rejected_rows,
     (
@@ -68,6 +70,12 @@ with counts as (
     {% endif -%}
     (select count(*) from {{ users }}) as users,
     (select count(*) from {{ items }}) as items
+),
+
+input as (
+  -- What was taken over was read for an earlier release.
+  select rows_of_files + staged_rows - staged_of_read as read_rows, counts.*
+  from counts
 )
 
 select
@@ -75,9 +83,9 @@ select
   case
     when read_rows = 0
       then error('kgather refuses the input: it has no ratings.')
-    when bad_rows > {{ kgather.setting("max_rejected_share") }} * read_rows
+    when bad_rows > {{ kgather.setting("max_rejected_share") }} * rows_of_files
       then error(
-        'kgather refuses the input: ' || bad_rows || ' of ' || read_rows || ' rows are rejected, more than the '
+        'kgather refuses the input: ' || bad_rows || ' of ' || rows_of_files || ' rows are rejected, more than the '
         || 'share of {{ kgather.setting("max_rejected_share") }} that max_rejected_share allows. First: ' || first_bad_row
         || '. By reason: ' || reasons || '.'
         {% if kgather.setting("repeats") is none -%}
@@ -139,4 +147,4 @@ select
   rejected_rows,
   users,
   items
-from counts
+from input

@@ -3,6 +3,7 @@
 {% set last = kgather.last_of("kgather_history") -%}
 {% set origin = kgather.history_of_origin() -%}
 {% set k = kgather.setting("k") or 1 -%}
+{% set added = ref("base_kgather__added_ratings") -%}
 {% if history %}{% do kgather.refuse_another_chain() %}{% endif -%}
 -- What becomes of everybody whom the chain of releases knows or the input has: (user_id, state, lineage). Empty where
 -- releases do not follow each other.
@@ -45,18 +46,6 @@ absent as (
   where state <> 'present'
 ),
 
-there as (
-  select cast(user_id as varchar) as user_id
-  from {{ kgather.usable_ratings() }}
-  {% if origin -%}
-  where cast(user_id as varchar) in (select user_id from of_origin where state = 'present')
-  {% endif -%}
-  group by user_id
-  {% if kgather.setting("min_ratings") > 1 -%}
-  having count(distinct item_id) >= {{ kgather.setting("min_ratings") }}
-  {%- endif %}
-),
-
 known as (
   {% if last -%}
   select user_id, state, lineage
@@ -68,6 +57,31 @@ known as (
     cast(null as varchar) as state,
     cast(null as bigint) as lineage
   where false
+  {%- endif %}
+),
+
+there as (
+  select cast(user_id as varchar) as user_id
+  from {{ added if kgather.takes_over() else kgather.usable_ratings() }}
+  {% if origin -%}
+  where cast(user_id as varchar) in (select user_id from of_origin where state = 'present')
+  {% endif -%}
+  group by user_id
+  {% if kgather.setting("min_ratings") > 1 -%}
+  having count(distinct item_id) >= {{ kgather.setting("min_ratings") }}
+  {%- endif %}
+  {%- if kgather.takes_over() %}
+
+  union
+
+  -- Their ratings are those of the last release.
+  select user_id
+  from known
+  anti join loaded.removed using (user_id)
+  where state = 'present'
+    {% if origin -%}
+    and user_id in (select user_id from of_origin where state = 'present')
+    {%- endif %}
   {%- endif %}
 ),
 

@@ -27,7 +27,7 @@ repeated as (
 ),
 {% endif %}
 rejected as (
-  select source, line, raw, reason
+  select source, line, {{ kgather.text_of_row() }} as raw, reason
   from read_ratings
   where reason is not null
 
@@ -37,7 +37,7 @@ rejected as (
   select
     source,
     line,
-    raw,
+    {{ kgather.text_of_row() }} as raw,
     {% if kgather.setting("repeats") in (none, "latest", "first") -%}
     case
       when {{ kgather.is_kept("rated_at", "repeated") }} then 'repeated pair: the mean is kept'
@@ -56,14 +56,14 @@ rejected as (
   select
     source,
     line,
-    raw,
+    {{ kgather.text_of_row('kept.') }} as raw,
     {% if left_out -%}
     coalesce({{ kgather.reason_of_absence("absent.state") }}, 'user has fewer than {{ kgather.setting("min_ratings") }} ratings')
     {%- else -%}
     'user has fewer than {{ kgather.setting("min_ratings") }} ratings'
     {%- endif %} as reason
   from (
-    select user_id, source, line, raw
+    select user_id, item_id, given_rating, rated_at, source, line, raw
     from read_ratings
     {% if repeats -%}
     anti join {{ repeated_pairs }} as repeated_pairs using (user_id, item_id)
@@ -71,14 +71,16 @@ rejected as (
     where reason is null
     {% if repeats -%}
     union all
-    select user_id, source, line, raw
+    select user_id, item_id, given_rating, rated_at, source, line, raw
     from repeated
     where recency = 1
     {%- endif %}
   ) as kept
-  anti join {{ ref("stg_kgather__ratings") }} as staged using (user_id)
+  {% if few -%}
+  anti join {{ ref("int_kgather__users") }} as staged using (user_id)
+  {% endif -%}
   {% if left_out -%}
-  left join {{ kgather.absent_people() }} as absent on cast(kept.user_id as varchar) = absent.user_id
+  {{ "left join" if few else "join" }} {{ kgather.absent_people() }} as absent on cast(kept.user_id as varchar) = absent.user_id
   {%- endif %}
   {%- endif %}
 )

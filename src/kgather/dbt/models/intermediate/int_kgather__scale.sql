@@ -1,5 +1,6 @@
 {{ config(enabled=kgather.publishes()) }}
 {% set scale = kgather.setting("scale") -%}
+{% set takes_over = kgather.takes_over() -%}
 {% set staged, read = ref("stg_kgather__ratings"), ref("base_kgather__read_ratings") -%}
 -- The scale of the ratings: as declared, or inferred from them. No step: any number between the two.
 {% if scale -%}
@@ -18,6 +19,22 @@ with steps as (
     {% if not kgather.changes_ratings() -%}
     where reason is null
     {%- endif %}
+    {%- if takes_over and not kgather.changes_ratings() %}
+
+    union
+
+    -- Of what was taken over the scale is known: its steps, or its ends where it has none.
+    select unnest(
+      case
+        when scale_step is null then [scale_min, scale_max]
+        else list_transform(
+          range(cast(round((scale_max - scale_min) / scale_step) as bigint) + 1),
+          lambda n: scale_min + n * scale_step
+        )
+      end
+    ) as rating
+    from {{ kgather.of_last("int_kgather__scale") }}
+    {%- endif %}
   )
 ),
 
@@ -31,6 +48,9 @@ select
   scale_max,
   case
     when ratings <= 101
+      {% if takes_over and not kgather.changes_ratings() -%}
+      and (select scale_step is not null from {{ kgather.of_last("int_kgather__scale") }})
+      {% endif -%}
       and (select bool_and(abs(steps.step / smallest.step - round(steps.step / smallest.step)) < 1e-6) from steps)
       then step
   end as scale_step,

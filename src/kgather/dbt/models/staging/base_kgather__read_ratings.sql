@@ -33,7 +33,9 @@ select
   rated_at,
   source,
   line,
-  coalesce(raw, concat_ws(',', user_id, item_id, given_rating, rated_at)) as raw,
+  -- What stands for the row where it is set aside: the macro text_of_row. Of most rows nobody asks.
+  raw,
+  given_rating,
   case
     -- Most rows are fine: one condition says so, and the reasons are only asked of the others.
     when problem is null

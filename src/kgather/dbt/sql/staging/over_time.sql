@@ -89,3 +89,44 @@ none, or where releases do not follow each other. It is named and not referred t
 {% macro after_history() -%}
   {% if kgather.setting("history") %}-- depends_on: {{ kgather.ref_to("kgather_history") }}{% endif %}
 {%- endmacro %}
+
+{#-
+Whether the staged ratings of the last release are in the database already, and only others are read: as the command line
+has it with additions. It is no setting, as a project of its own has all its ratings.
+-#}
+{% macro takes_over() %}{{ return(var("kgather_takes_over", false)) }}{% endmacro %}
+
+{#- A relation that the last release left in the database, where its ratings are taken over. -#}
+{% macro of_last(name) -%}
+  {{ this.incorporate(path={"identifier": kgather.name_in_release(name)}) }}
+{%- endmacro %}
+
+{#- Takes out of the staged ratings those in whose place others come. -#}
+{% macro take_out_added() -%}
+  delete from {{ this }} as staged
+  using {{ kgather.ref_to("base_kgather__added_ratings") }} as added
+  where staged.user_id = added.user_id and staged.item_id = added.item_id
+{%- endmacro %}
+
+{#- Takes out of the staged ratings those of people who are removed, or are not in this release. -#}
+{% macro take_out_people() -%}
+  {%- set columns = adapter.get_columns_in_relation(this) if execute else [] -%}
+  {%- set types = columns | selectattr("name", "equalto", "user_id") | map(attribute="dtype") | list -%}
+  delete from {{ this }}
+  where user_id in (
+    select try_cast(user_id as {{ types[0] if types else "varchar" }})
+    from (
+      select user_id from {{ kgather.absent_people() }}
+      {%- if kgather.takes_over() %}
+      union all
+      select user_id from loaded.removed
+      {%- endif %}
+    )
+  )
+{%- endmacro %}
+
+{#- Whether somebody waits for more newcomers. -#}
+{% macro somebody_waits(presence) %}
+  {% if not execute or not kgather.setting("history") %}{{ return(false) }}{% endif %}
+  {{ return(run_query("select 1 from " ~ presence ~ " where state = 'waiting' limit 1").rows | length > 0) }}
+{% endmacro %}
