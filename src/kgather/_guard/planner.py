@@ -490,6 +490,8 @@ class _BlockBuilder:
     def _regression(self, call: exp.Expr, more: list[Expr]) -> exp.Expr:
         """A line through the values of two columns, of whom has both."""
         nodes = [call.this, call.expression]
+        if None in nodes:
+            raise refused(Rule.ARGUMENTS, f"{sql_name(call)} of one value", call, allow="It takes two: y, x")
         values = [self._linear(self.frame, one, "SUM") for one in nodes]
         there: list[Expr] = [Op("not", (Op("is null", (value.column,)),)) for value in values]
         if any(isinstance(value.column, PerUnit) for value in values):

@@ -162,8 +162,10 @@ def _is_one_feature(key: Expr, catalog: Catalog) -> bool:
     counted = any(isinstance(base, PerUnit) and base.function != "VALUE" for base in made)
     if counted or len(found) > 2 or (bool(found) and all(_is_fine(base, catalog) for base in found)):
         return True
+    if keeps_apart(key) or (key.name in ("date_part", "strftime") and all(isinstance(base, Op) for base in found)):
+        return False
     # Values that are not told apart would be in none of its groups.
-    return not keeps_apart(key) and not all(_is_closed(base, catalog) for base in found)
+    return not all(_is_closed(base, catalog) for base in found)
 
 
 def keeps_apart(expr: Expr) -> bool:
