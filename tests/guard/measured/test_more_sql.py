@@ -136,6 +136,8 @@ MONTHS = "SELECT user_id, MIN(DATE_TRUNC('month', day)) AS cohort FROM orders GR
         "SELECT plan, stars, COUNT(*) AS n FROM people GROUP BY CUBE (plan, stars)",
         "SELECT plan, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((plan), ())",
         "SELECT plan, MIN(stars) AS a, MAX(stars) AS b FROM people GROUP BY plan",
+        "SELECT price, COUNT(*) AS n FROM people LEFT JOIN plans ON people.plan = plans.plan AND price > 3 GROUP BY 1",
+        "SELECT COUNT(price) AS n FROM people LEFT JOIN plans ON people.plan = plans.plan AND stars > 3",
         "SELECT MIN(DATE_TRUNC('month', day)) AS a, MAX(DATE_TRUNC('month', day)) AS b FROM orders",
         "SELECT COUNT(born) AS n, COUNT(DISTINCT year(born)) AS d FROM people",
         "SELECT m.m AS m, n FROM generate_series(1, 12) AS m(m) "

@@ -144,6 +144,16 @@ FEW = f"{MANY} HAVING COUNT(*) > 2"
         "shop = 'a') o ON o.user_id = p.user_id GROUP BY 1",
         "SELECT COUNT(DISTINCT o.user_id) AS n FROM people p LEFT JOIN orders o ON o.user_id = p.user_id "
         "AND o.shop = 'b'",
+        "SELECT p.color, COUNT(*) AS n FROM orders o LEFT JOIN people p ON p.user_id = o.user_id AND p.color = 'red' "
+        "GROUP BY 1",
+        "SELECT o.shop, p.color IS NULL AS x, COUNT(*) AS n FROM orders o LEFT JOIN people p ON p.user_id = o.user_id "
+        "AND o.shop = 'a' GROUP BY ALL",
+        "SELECT COUNT(*) AS n, COUNT(p.user_id) AS k, COUNT(p.color) AS c FROM orders o LEFT JOIN people p "
+        "ON p.user_id = o.user_id AND o.shop IN ('a', 'b')",
+        "SELECT COUNT(*) AS n FROM orders o LEFT JOIN people p ON p.user_id = o.user_id AND p.color = 'red' "
+        "WHERE p.user_id IS NULL",
+        "SELECT COUNT(*) AS n FROM orders o LEFT JOIN people p ON p.user_id = o.user_id AND p.color = 'red' "
+        "WHERE p.color = 'blue' OR o.shop = 'c'",
         f"SELECT shops, COUNT(*) AS n FROM ({MANY}) GROUP BY shops",
         f"SELECT COUNT(*) AS n FROM ({MANY}) WHERE shops = n",
         "SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(DISTINCT shop) FROM orders o WHERE o.user_id = "
