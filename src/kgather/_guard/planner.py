@@ -139,7 +139,7 @@ def plan(
         resolved = resolve(tree, catalog)
         if policy.mode == "measured" and by_keys(resolved):
             resolved = resolve(tree, catalog)
-        if policy.mode == "measured" and by_rows(resolved):
+        while policy.mode == "measured" and by_rows(resolved):  # each time there is a subquery less
             resolved = resolve(tree, catalog)
         for rule in RULES:
             rule(resolved)
