@@ -174,7 +174,9 @@ def _rewrite(scope: Scope, found: _Grouped) -> None:
     node, inner = scope.node, found.scope.node
     names = _names(scope)
     parts = {part: _written(scope, of, names, found) for part in _CHOICES if (of := node.args.get(part)) is not None}
-    outputs = [(_written(scope, output.node, names, found), output) for output in scope.outputs if output.node is not None]
+    outputs = [
+        (_written(scope, output.node, names, found), output) for output in scope.outputs if output.node is not None
+    ]
     node.set("from_", inner.args["from_"].copy())
     node.set("joins", [join.copy() for join in inner.args.get("joins") or []])
     node.set(
@@ -200,9 +202,13 @@ def _written(scope: Scope, node: exp.Expr, names: Mapping[int, Name], found: _Gr
             _rewrite_call(own, made, names, found)
         elif name is not None and id(own) in names:
             made.replace(found.values[fold(name.column)].copy())
-        elif name is not None and name.output is not None and name.output.node is not None:
-            if own.find_ancestor(exp.Order, exp.Select) is scope.node:
-                made.replace(exp.Paren(this=_written(scope, name.output.node, names, found)))
+        elif (
+            name is not None
+            and name.output is not None
+            and name.output.node is not None
+            and own.find_ancestor(exp.Order, exp.Select) is scope.node
+        ):
+            made.replace(exp.Paren(this=_written(scope, name.output.node, names, found)))
     return root.this
 
 
