@@ -218,6 +218,7 @@ def test_rows_that_name_their_person_and_belong_to_a_row(asked: Asked, sql: str)
 def test_grouping(asked: Asked, sql: str) -> None:
     wanted = rows_of(asked.database.execute(sql).fetchall())
     assert rows_of([tuple(row.values()) for row in asked.guard.query(sql).to_pylist()]) == wanted
+    assert asked.guard.describe(sql).types == asked.guard.query(sql).schema.types
     made = plan(sql, asked.guard.catalog)
     assert isinstance(made, Plan)
     assert rows_of(asked.unguarded.answer(made)) == wanted
