@@ -102,10 +102,10 @@ def _fits(scope: Scope, found: _Grouped) -> bool:
     names = _names(scope)
     if not all(_is_known(node, names, found) for node in _own(scope) if isinstance(node, exp.AggFunc | exp.Anonymous)):
         return False
-    for at, name in names.items():
-        if fold(name.column) in found.sums and not isinstance(_above(scope, at), exp.Avg | exp.Sum | exp.Count):
-            return False
-    return bool(names)
+    return all(
+        fold(name.column) not in found.sums or isinstance(_above(scope, at), exp.Avg | exp.Sum | exp.Count)
+        for at, name in names.items()
+    )
 
 
 def _own(scope: Scope) -> Iterator[exp.Expr]:

@@ -260,6 +260,9 @@ BY_SHOP = "SELECT o.order_id, o.shop, SUM(p.amount) AS t FROM orders o JOIN paym
         "(order_id) GROUP BY ALL) WHERE shop = 'a' HAVING COUNT(*) > 5",
         "SELECT COUNT(*) AS n, COUNT(m.user_id) AS k, COUNT(DISTINCT m.user_id) AS j FROM people p LEFT JOIN "
         f"({FEW}) m USING (user_id) LEFT JOIN orders q ON q.user_id = p.user_id",
+        f"SELECT COUNT(*) AS n FROM ({ORDERS})",
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT order_id FROM payments WHERE way = 'card')",
+        f"SELECT (SELECT COUNT(*) FROM ({ORDERS})) AS n, (SELECT AVG(t) FROM ({ORDERS})) AS a",
         # Names of the SELECT above that are columns of the tables, too.
         f"SELECT shop AS way, AVG(t) AS amount FROM ({BY_SHOP}) GROUP BY way ORDER BY SUM(t) DESC",
         f"SELECT shop AS way, COUNT(*) AS n FROM ({BY_SHOP}) WHERE way = 'a' GROUP BY ALL HAVING n > 5",
