@@ -441,6 +441,7 @@ class _Reader:
             pairs = [pair for written in self._pending if (pair := self._pair(written)) is not None]
             taken = {id(pair.node) for pair in take(pairs, optional=False)}
             self._pending = [written for written in self._pending if id(written.node) not in taken]
+        self._order_lookups()
         for one in self._equalities:
             if one.pairs and not one.join.args.get("using"):
                 allow = "Write ON left.key = right.key along a declared join; put conditions into WHERE"
@@ -448,6 +449,21 @@ class _Reader:
             for pair in one.pairs:
                 told = f"{pair.node.name!r} is no declared key of this join"
                 raise refused(Rule.JOINS, told, pair.node, allow="joins in the policy list the keys")
+
+    def _order_lookups(self) -> None:
+        """Put what looks up before what it finds looks up. Who has no row looks up nothing: a lookup that is required
+        takes only rows of LEFT JOIN that there are."""
+        left, ordered = self.rows.lookups, list[LookupJoin]()
+        while left:
+            found = {entry.found for entry in left}
+            ready = [entry for entry in left if entry.by not in found]
+            ordered += ready or left  # in a ring nothing is first, and nobody is looked up from
+            left = [entry for entry in left if entry.by in found] if ready else []
+        self.rows.lookups = ordered
+        for entry in ordered:
+            root = self.rows.root(entry.by)
+            if entry.required and root.long:
+                root.optional = False
 
     def _pairs_of(self, optional: _OptionalJoin) -> list[_Pair]:
         """The equalities of a LEFT JOIN. Raises Refused where there is anything else."""
@@ -564,8 +580,6 @@ class _Reader:
         )
         b.name = None if name == b.table.name else name
         pairs = tuple((a.bound(by), b.bound(found)) for by, found in columns)
-        if required and a.youngest.long:  # who has no row there looks up nothing
-            a.youngest.optional = False
         self.rows.lookups.append(LookupJoin(a, b, pairs, required, tuple(by for by, _ in columns)))
 
     def _link(self, one: Ref, other: Ref, node: exp.Expr, optional: bool) -> None:
