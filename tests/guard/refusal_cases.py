@@ -494,6 +494,31 @@ def cases() -> list[Case]:
     return [*of_fixtures(), *beside_fixtures()]
 
 
+def of_margins() -> Iterator[Case]:
+    """Grouping sets, which a policy allows that says margins: true."""
+    for name, rule, reason, sql in (
+        (
+            "equal sets",
+            Rule.KEYS,
+            "Two grouping sets are the same.",
+            "SELECT gender, COUNT(*) FROM users GROUP BY GROUPING SETS ((gender), (gender))",
+        ),
+        (
+            "grouping of no key",
+            Rule.KEYS,
+            "GROUPING takes keys of GROUP BY.",
+            "SELECT GROUPING(gender), COUNT(*) FROM users GROUP BY ROLLUP (LENGTH(gender))",
+        ),
+        (
+            "grouping of some",
+            Rule.AGGREGATES,
+            "GROUPING with FILTER.",
+            "SELECT GROUPING(gender) FILTER (WHERE TRUE), COUNT(*) FROM users GROUP BY ROLLUP (gender)",
+        ),
+    ):
+        yield Case(name, rule, reason, _planned(sql, margins=True))
+
+
 def beside_fixtures() -> list[Case]:
     """What no fixture can state."""
-    return [*of_limits(), *of_texts(), *of_policies(), *of_parents(), *of_answers(), *of_exact()]
+    return [*of_limits(), *of_margins(), *of_texts(), *of_policies(), *of_parents(), *of_answers(), *of_exact()]

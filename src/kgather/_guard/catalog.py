@@ -536,6 +536,9 @@ def _add_parents(policy: Policy, tables: dict[str, TableInfo]) -> None:
         if says is not None and _compared_as(info.columns[fold(says)].type) != _compared_as(of.unit_column.type):
             told = f"{says} is {info.columns[fold(says)].type}, and people of {of.name} are {of.unit_column.type}"
             raise policy.error(("tables", info.name, "privacy_unit"), told)
+        if info.policy.unit is not None and fold(info.policy.unit) != of.people:
+            told = f"its rows belong to rows of {of.name}, which is not about people of the kind {info.policy.unit!r}"
+            raise policy.error(("tables", info.name, "unit"), told)
         tables[name] = replace(info, parent=Parent(of, tuple(keys)))
         return tables[name]
 

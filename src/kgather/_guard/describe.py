@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kgather._guard.catalog import Catalog
 from kgather._guard.constants import with_constants
-from kgather._guard.plan import Block, Kind, Local, Plan, Value
+from kgather._guard.plan import SET, Block, Kind, Local, Plan, Value
 from kgather._guard.ranked import BINNED, COUNTED
 from kgather._guard.refused import SYNTAX, Refused, Rule
 from kgather._guard.render import Units, expression, identifier, relation
@@ -96,6 +96,8 @@ class Shapes:
             elif aggregate.function == BINNED:
                 type_ = pa.map_(pa.float64(), pa.int64())
             fields.append(pa.field(aggregate.name, type_))
+        if block.has_sets:
+            fields.append(pa.field(SET, pa.int64()))
         return pa.schema(fields)
 
 

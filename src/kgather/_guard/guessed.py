@@ -70,7 +70,7 @@ _WORKERS = words(
     "staff worker teacher instructor tutor professor lecturer doctor physician nurse clinician practitioner provider "
     "therapist actor author driver clerk operator agent officer manager salesperson rep representative coach trainer "
     "seller crew employee caregiver carer salesman surgeon dentist pharmacist pilot courier technician cashier"
-    " dispatcher "
+    " dispatcher prescriber "
     "librarian recruiter adviser advisor consultant supervisor"
 )
 """Words for people who are in databases about others: about these only where there are no others."""

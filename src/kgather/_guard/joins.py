@@ -159,7 +159,7 @@ class _Reader:
                 if self.rows.longs(condition) != {ref}:
                     allow = "Write ON left.key = right.key along a declared join, and conditions on the right side"
                     raise refused(Rule.JOINS, "LEFT JOIN on more than a declared key", written.node, allow=allow)
-                ref.on.append(condition)
+                (ref.on if ref.optional else self.rows.conditions).append(condition)  # another join takes only these
         for ref, conditions in single.items():
             self._choose(ref, Op("is true", (conjunction(conditions),)))
 
@@ -365,6 +365,10 @@ class _Reader:
         if len(query.sources) > 1 or table is None or not table.protected or table.grain != "rows":
             allow = "Join the table itself, with its conditions in ON"
             raise refused(Rule.JOINS, "LEFT JOIN of a subquery of more than one table's rows", node, allow=allow)
+        for output in query.outputs:
+            if output.node is not None and not any(True for _ in output.node.find_all(exp.Column)):
+                allow = "Count the rows of the table itself: COUNT(column)"
+                raise refused(Rule.JOINS, "LEFT JOIN of a subquery with constants", output.node, allow=allow)
         frame, ref = Frame(query), self._add(table, optional=True)
         frame.members[id(query.sources[0])] = ref
         where = query.node.args.get("where")
@@ -386,6 +390,12 @@ class _Reader:
             if joined.compiler.unit_of(frame, key) is None and not joined.compiler.is_of_unit(frame, key):
                 reason = "A subquery that groups by the privacy unit groups by something else, too"
                 raise refused(Rule.PER_UNIT, reason, key)
+        units_of = [joined.compiler.unit_of(frame, key) for key in group_keys(scope)]
+        if scope.node.args.get("distinct") is not None:
+            units_of += [of.ref for one in scope.outputs if (of := joined.compiler.located_output(frame, one))]
+        if any(of is not None and (of.optional or of.youngest.optional) for of in units_of):
+            allow = "Group by that of the first table, or use JOIN"
+            raise refused(Rule.PER_UNIT, "Groups by the person of a table joined by LEFT JOIN", scope.node, allow=allow)
         if len(inner.long) != 1 or any(ref.per_unit for ref in inner.refs):
             reason = "GROUP BY the privacy unit takes one table with many rows a person"
             raise refused(Rule.PER_UNIT, reason, scope.node)
@@ -452,6 +462,7 @@ class _Reader:
             pairs = [pair for written in self._pending if (pair := self._pair(written)) is not None]
             taken = {id(pair.node) for pair in take(pairs, optional=False)}
             self._pending = [written for written in self._pending if id(written.node) not in taken]
+        self._order_lookups()
         for one in self._equalities:
             if one.pairs and not one.join.args.get("using"):
                 allow = "Write ON left.key = right.key along a declared join; put conditions into WHERE"
@@ -459,6 +470,21 @@ class _Reader:
             for pair in one.pairs:
                 told = f"{pair.node.name!r} is no declared key of this join"
                 raise refused(Rule.JOINS, told, pair.node, allow="joins in the policy list the keys")
+
+    def _order_lookups(self) -> None:
+        """Put what looks up before what it finds looks up. Who has no row looks up nothing: a lookup that is required
+        takes only rows of LEFT JOIN that there are."""
+        left, ordered = self.rows.lookups, list[LookupJoin]()
+        while left:
+            found = {entry.found for entry in left}
+            ready = [entry for entry in left if entry.by not in found]
+            ordered += ready or left  # in a ring nothing is first, and nobody is looked up from
+            left = [entry for entry in left if entry.by in found] if ready else []
+        self.rows.lookups = ordered
+        for entry in ordered:
+            root = self.rows.root(entry.by)
+            if entry.required and root.long:
+                root.optional = False
 
     def _pairs_of(self, optional: _OptionalJoin) -> list[_Pair]:
         """The equalities of a LEFT JOIN. Raises Refused where there is anything else."""
@@ -580,8 +606,8 @@ class _Reader:
     def _link(self, one: Ref, other: Ref, node: exp.Expr, optional: bool) -> None:
         one_inside, other_inside = one in self.rows.refs, other in self.rows.refs
         if not (one_inside and other_inside):
-            outer = other if one_inside else one
-            if not (one_inside or other_inside) or optional or self.around is None or outer.optional:
+            outer, inner = (other, one) if one_inside else (one, other)
+            if not (one_inside or other_inside) or optional or self.around is None or outer.optional or inner.optional:
                 raise refused(Rule.JOINS, "A join with a query around", node)
             self.rows.correlated = True
             return

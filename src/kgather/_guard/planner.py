@@ -89,6 +89,7 @@ _DAYS = (-700_000, 2_900_000)
 _LARGEST = 1e15
 """The largest constant that values are computed with before they are added up."""
 _ZEROS = (Literal(0, "integer"), Literal(0.0, "number"))
+_NOTHING = Literal(None, "null")
 
 
 class _Value(NamedTuple):
@@ -139,7 +140,7 @@ def plan(
         resolved = resolve(tree, catalog)
         if policy.mode == "measured" and by_keys(resolved):
             resolved = resolve(tree, catalog)
-        if policy.mode == "measured" and by_rows(resolved):
+        while policy.mode == "measured" and by_rows(resolved):  # each time there is a subquery less
             resolved = resolve(tree, catalog)
         for rule in RULES:
             rule(resolved)
@@ -268,7 +269,10 @@ class _BlockBuilder:
             sets = [tuple(dict.fromkeys((*one, *other))) for one in sets for other in choices]
             if len(sets) > _SETS:
                 raise refused(Rule.LIMITS, f"More than {_SETS} grouping sets", node, code=TOO_COMPLEX)
-        return tuple(dict.fromkeys(sets))
+        if len(set(sets)) < len(sets):
+            allow = "Name each of them once"
+            raise refused(Rule.KEYS, "Two grouping sets are the same", margins[0], allow=allow)
+        return tuple(sets)
 
     def _choices(self, node: exp.Expr) -> list[tuple[int, ...]]:
         if not isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
@@ -399,6 +403,8 @@ class _BlockBuilder:
         call, more = node, []
         if isinstance(node, exp.Filter):
             call = node.this
+            if isinstance(call, exp.Grouping | exp.GroupingId):
+                raise refused(Rule.AGGREGATES, f"{sql_name(call)} with FILTER", node)
             more = list(conjuncts(self.compiler.terms(self.frame).condition(node.expression.this)))
         return self._called(call, more)
 
@@ -407,8 +413,7 @@ class _BlockBuilder:
         if isinstance(call, exp.Grouping | exp.GroupingId):
             return self._told_set(call)
         if isinstance(call, exp.CountIf) and self.catalog.policy.mode == "measured":
-            more += conjuncts(self.compiler.terms(self.frame).condition(call.this))
-            return self._add("COUNT", (), self.rows.question(self.rows.counted(call), more, self.keys, call))
+            return self._count_rows(call, [*more, *conjuncts(self.compiler.terms(self.frame).condition(call.this))])
         if is_ranked(call) and self.catalog.policy.mode == "measured":
             return self._ranked(call, more)
         if isinstance(call, exp.ApproxDistinct) and self.catalog.policy.mode == "measured":
@@ -431,11 +436,7 @@ class _BlockBuilder:
                 raise refused(Rule.AGGREGATES, "COUNT(DISTINCT) of several columns", call)
             return self._count_distinct(call, call.this.expressions[0], more)
         if isinstance(call, exp.Count) and counts_all(call):
-            owner = self.rows.counted(call)
-            left_out = [ref for ref in self.rows.long if ref.optional]
-            if left_out:
-                return self._with_nobody(left_out, owner, more, call)
-            return self._add("COUNT", (), self.rows.question(owner, more, self.keys, call))
+            return self._count_rows(call, more)
         if function in _BY_CASES and policy.mode == "measured":
             of_cases = self._by_cases(call, function, more)
             if of_cases is not None:
@@ -596,6 +597,7 @@ class _BlockBuilder:
     def _in_bins(self, call: exp.Expr, node: exp.Expr, bins: tuple[Literal, ...], more: list[Expr]) -> exp.Expr:
         """A histogram of the bins that end at some numbers: how many have each, and how many are beyond."""
         value = self.compiler.terms(self.frame).number(node)  # a condition on it may stand there
+        self._check_beyond(value, "HISTOGRAM")
         _, owner = self._told_apart(node, call)
         counts: list[exp.Expr] = []
         for at, end in enumerate(bins):
@@ -636,24 +638,31 @@ class _BlockBuilder:
             raise self.rows.repeats(call)
         return expr, owner
 
+    def _count_rows(self, call: exp.Expr, more: list[Expr]) -> exp.Expr:
+        """How many rows the FROM has that more conditions choose."""
+        owner = self.rows.counted(call)
+        left_out = [ref for ref in self.rows.long if ref.optional]
+        if left_out:
+            return self._with_nobody(left_out, owner, more, call)
+        return self._add("COUNT", (), self.rows.question(owner, more, self.keys, call))
+
     def _with_nobody(self, left: list[Ref], owner: Ref | None, more: list[Expr], call: exp.Expr) -> exp.Expr:
         """COUNT(*) over LEFT JOIN of a long table: its rows, and one of each person who has none."""
         if owner is not None or len(left) > 1:
             raise refused(Rule.ARGUMENTS, "COUNT(*) over LEFT JOIN", call, allow="Count a column, or people")
         (ref,) = left
-        if any(self.rows.longs(part) for part in more):
+        if isinstance(call, exp.Count) and counts_all(call) and any(self.rows.longs(part) for part in more):
             raise refused(Rule.ARGUMENTS, "COUNT(*) over LEFT JOIN with FILTER", call, allow="Count a column")
-        of_rows = self._add("COUNT", (), self.rows.question(ref, more, self.keys, call))
-        nobody = self._add("COUNT", (), self.rows.question(None, [*more, self.rows.without(ref)], self.keys, call))
-        return exp.Paren(this=exp.Add(this=of_rows, expression=nobody))
+        of_nobody = self.rows.question(None, [*more, self.rows.without(ref)], self.keys, call)
+        of_rows = self.rows.question(ref, more, self.keys, call)
+        return self._together([(1, Aggregate("", "COUNT", (), (), question)) for question in (of_rows, of_nobody)])
 
     def _by_cases(self, call: exp.Expr, function: str, more: list[Expr]) -> exp.Expr | None:
         """An aggregate of CASE, of a condition, of a constant or of the unit, from counts and sums of those whom each
         branch chooses; None of another one."""
         found = self.compiler.locate(self.frame, call.this)
         if function == "COUNT" and found is not None and found.column.role == "unit" and found.ref.when is not None:
-            chosen = [*more, found.ref.when]
-            return self._add("COUNT", (), self.rows.question(self.rows.counted(call), chosen, self.keys, call))
+            return self._count_rows(call, [*more, found.ref.when])
         if (
             function == "COUNT"
             and found is not None
@@ -692,27 +701,27 @@ class _BlockBuilder:
             if function != "COUNT" and number is not None and number.kind not in (*NUMERIC, "boolean"):
                 raise refused(Rule.ARGUMENTS, f"{function} of what is no number", call)
             if number is None and function == "SUM":
-                sums.append((1, self._case(call, "SUM", frame, taken, chosen)))
+                sums += [(1, one) for one in self._case(call, "SUM", frame, taken, chosen)]
                 continue
             of_whom = self._case(call, "COUNT", frame, taken, chosen)
-            counts.append((1, of_whom))
+            counts += [(1, one) for one in of_whom]
             if function == "COUNT" or (number is not None and number.value == 0):
                 continue
             if number is None:
-                sums.append((1, self._case(call, "SUM", frame, taken, chosen)))
+                sums += [(1, one) for one in self._case(call, "SUM", frame, taken, chosen)]
             else:
                 factor = number.value
                 assert isinstance(factor, int | float)
                 if abs(factor) > _LARGEST:
                     raise refused(Rule.ARGUMENTS, "An argument with constants out of range", call)
-                sums.append((int(factor) if isinstance(factor, bool) else factor, of_whom))
+                sums += [(int(factor) if isinstance(factor, bool) else factor, one) for one in of_whom]
         if function == "COUNT":
             return self._together(counts)
         if function == "SUM":
             return self._together(sums)
         everybody = all(taken is not None and constant(taken) is not None for _, taken in parts)
         if everybody and parts[-1].choice is None:
-            counts = [(1, self._case(call, "COUNT", frame, None, more))]
+            counts = [(1, one) for one in self._case(call, "COUNT", frame, None, more)]
         whole = self._together(counts)
         return exp.Paren(
             this=exp.Div(
@@ -751,13 +760,13 @@ class _BlockBuilder:
 
     def _case(
         self, call: exp.Expr, function: str, frame: Frame, value: exp.Expr | None, chosen: list[Expr]
-    ) -> Aggregate:
-        """A count or a sum of those whom a branch chooses. value: None, or a constant, of all of them."""
+    ) -> list[Aggregate]:
+        """A count or a sum of those whom a branch chooses; over LEFT JOIN a count is two. value: None, or a constant,
+        of all of them."""
         kept, self.aggregates = self.aggregates, {}
         try:
             self._add_case(call, function, frame, value, chosen)
-            (found,) = self.aggregates
-            return found
+            return [part for one in self.aggregates for _, part in parts_of(one)]
         finally:
             self.aggregates = kept
 
@@ -765,7 +774,7 @@ class _BlockBuilder:
         self, call: exp.Expr, function: str, frame: Frame, value: exp.Expr | None, chosen: list[Expr]
     ) -> exp.Expr:
         if value is None or constant(value) is not None:
-            return self._add("COUNT", (), self.rows.question(self.rows.counted(call), chosen, self.keys, call))
+            return self._count_rows(call, chosen)
         try:
             found = self._linear(frame, value, function)
         except Refused:
@@ -834,9 +843,18 @@ class _BlockBuilder:
         pivoted: tuple[PivotedArgument, ...] = (),
         fraction: float | None = None,
     ) -> exp.Column:
+        for one in arguments:
+            self._check_beyond(one.column, function)
         columns = tuple(stripped(one.column) for one in arguments)
         scales = tuple(argument.scale for argument in arguments)
         return self._named_of(Aggregate("", function, columns, scales, question, distinct, pivoted, fraction))
+
+    def _check_beyond(self, value: Expr, function: str) -> None:
+        """Refuse a value that is one, too, where LEFT JOIN finds no row: only rows are read."""
+        for ref in self.rows.longs(value):
+            if ref.optional and self.rows.beyond(value, ref) not in (_NOTHING, *(_ZEROS if function == "SUM" else ())):
+                allow = "Take the column itself, or use JOIN"
+                raise refused(Rule.JOINS, "A value that is not NULL where LEFT JOIN finds no row", allow=allow)
 
     def _named_of(self, made: Aggregate) -> exp.Column:
         if made not in self.aggregates:

@@ -153,7 +153,7 @@ class Table(_Part):
     @model_validator(mode="after")
     def _fits_together(self) -> "Table":
         roles = list(self.roles())
-        if self.unit is not None and (self.public or self.belongs_to):
+        if self.unit is not None and (self.public or (self.belongs_to and self.privacy_unit is None)):
             msg = "unit goes with privacy_unit: it says what kind of people that names"
             raise ValueError(msg)
         if self.public and (

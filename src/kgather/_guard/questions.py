@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from kgather._guard.canonical import normal
 from kgather._guard.catalog import PERSON, Catalog, Column, TableInfo, beside
 from kgather._guard.plan import (
     Bound,
@@ -31,6 +32,8 @@ _TWICE = (
     "it would count a person's value once for every row. Pin the long table's key to one value, or use "
     "EXISTS or IN for the condition"
 )
+
+_NOTHING = Literal(None, "null")
 
 
 @dataclass(eq=False)
@@ -334,6 +337,34 @@ class Rows:
     def without(self, ref: Ref) -> Expr:
         """That a person has no row in a long table."""
         return Op("not", (stripped(Exists(ref.table.name, self.own(ref), self.lookups_of(ref))),))
+
+    def beyond(self, expr: Expr, ref: Ref) -> Expr:
+        """What an expression is where a LEFT JOIN finds no row of a table: a constant, NULL of most; another expression
+        where that is not known."""
+        if isinstance(expr, Bound):
+            by_id = {one.id: one for one in self.refs}
+            return _NOTHING if expr.ref in by_id and self.root(by_id[expr.ref]) is ref else expr
+        if not isinstance(expr, Op):
+            return expr
+        args = tuple(self.beyond(one, ref) for one in expr.args)
+        match expr.name:
+            case "coalesce":
+                return next((one for one in args if one != _NOTHING), _NOTHING)
+            case "greatest" | "least":
+                there = tuple(one for one in args if one != _NOTHING)
+                return Op(expr.name, there, expr.kind) if len(there) > 1 else (*there, _NOTHING)[0]
+            case "case":
+                for at in range(0, len(args) - 1, 2):
+                    if not isinstance(args[at], Literal):
+                        return Op("case", args, expr.kind)
+                    if args[at] == Literal(value=True, kind="boolean"):
+                        return args[at + 1]
+                return args[-1]
+            case "and" | "or":
+                return _NOTHING if all(one == _NOTHING for one in args) else Op(expr.name, args, expr.kind)
+            case "is null" | "is true" | "is false" | "is not distinct":
+                return normal(Op(expr.name, args, expr.kind))
+        return _NOTHING if _NOTHING in args else Op(expr.name, args, expr.kind)
 
     def repeats(self, node: exp.Expr) -> Refused:
         """The refusal of a value that a join would repeat."""

@@ -337,6 +337,7 @@ class Compiler:
             or value.kind in ("other", "boolean")
         ):
             raise refused(Rule.PER_UNIT, f"{call.key.upper()} of what is no column of the long table", call)
+        self._check_beyond(units, value, call)
         function: Choice["MIN", "MAX"] = "MIN" if isinstance(call, exp.Min) else "MAX"
         made = PerUnit(function, owner.table.name, value, where, value.kind, inner.rows.lookups_of(owner))
         return made if grain is None else Op(GRAIN, (grain, made), made.kind)
@@ -363,6 +364,9 @@ class Compiler:
         if isinstance(node, exp.Filter):
             call = node.this
             conditions += conjuncts(inner.terms(frame).condition(node.expression.this))
+            if isinstance(call, exp.Count) and counts_all(call) and owner.optional:
+                allow = "Count a column of it"
+                raise refused(Rule.PER_UNIT, "COUNT(*) over LEFT JOIN with FILTER", node, allow=allow)
         assert not any(rows.longs(c) - {owner} for c in conditions), "a subquery of units reads one long table"
         if isinstance(call, exp.Min | exp.Max) and self._measured and not call.expressions:
             return self._end(units, call, conjunction(conditions), place)
@@ -413,7 +417,15 @@ class Compiler:
             value = cut(value)
         if inner.rows.longs(value) != {owner} or not isinstance(value, Bound | Op) or value.kind == "other":
             raise refused(Rule.PER_UNIT, "COUNT(DISTINCT) of what is no value of the long table's rows", node)
+        self._check_beyond(units, value, node)
         return value
+
+    @staticmethod
+    def _check_beyond(units: Units, value: Expr, node: exp.Expr) -> None:
+        """Refuse a value of a person's rows that is one, too, where LEFT JOIN finds none."""
+        if units.owner.optional and units.inner.rows.beyond(value, units.owner) != Literal(None, "null"):
+            allow = "Take the column itself, or use JOIN"
+            raise refused(Rule.PER_UNIT, "A value that is not NULL where LEFT JOIN finds no row", node, allow=allow)
 
     def _names_rows(self, units: Units, node: exp.Expr) -> bool:
         """Whether a column names the rows that are counted, so that each of them has it."""
@@ -437,6 +449,7 @@ class Compiler:
                 one, zero, nothing = Literal(1, "integer"), Literal(0, "integer"), Literal(None, "null")
                 expr = Op("case", (expr, one, Op("not", (expr,)), zero, nothing), "integer")
             if isinstance(expr, Op) and expr.kind in NUMERIC and inner.rows.longs(expr) == {owner}:
+                self._check_beyond(units, expr, node)
                 return Op(MEASURE, (expr,), "number")
         reason = "An argument that is no column of the long table"
         if self._measured:
@@ -638,7 +651,7 @@ class Compiler:
             left = self.unit_of(frame, node.this)
             if left is None or inner.named is None or inner.named.column.role != "unit":
                 raise refused(Rule.SUBQUERIES, "IN with a subquery that does not name the privacy unit", node)
-            if left.optional:
+            if left.optional or inner.named.ref.optional or inner.named.ref.youngest.optional:
                 raise refused(Rule.SUBQUERIES, "IN over a table that is joined by LEFT JOIN", node)
             first = next(ref for ref in inner.rows.refs if ref.table.protected)
             if not self.rows.catalog.units_join(left.table, first.table):

@@ -149,6 +149,10 @@ ANSWERED = [
     "SELECT COUNT(*) FROM orders o WHERE slot = 2 AND EXISTS (SELECT 1 FROM item i WHERE i.order_id = o.o_id)",
     """SELECT priority, COUNT(*) FROM orders o WHERE o.slot = 1 AND NOT EXISTS (SELECT 1 FROM item i
         WHERE i.order_id = o.o_id AND i.mode = 'air') GROUP BY priority""",
+    # What looks up is found by JOIN, and what it finds by LEFT JOIN; and the other way round.
+    """SELECT n_name, COUNT(*) AS n FROM item JOIN supplier ON supplier = s_id LEFT JOIN nation ON s_nation = n_id
+        GROUP BY 1""",
+    "SELECT COUNT(*) FROM item LEFT JOIN supplier ON supplier = s_id JOIN nation ON s_nation = n_id",
     # LEFT JOIN of long tables.
     """SELECT segment, COUNT(DISTINCT c_id) AS people, COUNT(o_id) AS n FROM customer LEFT JOIN orders
         ON c_id = o_customer GROUP BY segment""",

@@ -100,6 +100,7 @@ def test_equal_numbers_of_two_kinds_are_two_people(tmp_path: Path) -> None:
         ("unit: employee", "unit: customer", "people of two kinds, name the kind of each under unit"),
         ("grain: unit, artifacts: [team]", "public: true", "unit goes with privacy_unit"),
         ("belongs_to: {order_id: orders.id}", "belongs_to: {order_id: orders.id}, unit: customer", "unit goes with"),
+        ("lines: {", "lines: {privacy_unit: order_id, unit: employee, ", "not about people of the kind 'employee'"),
         ("version: 1", "version: 1\nmode: generalized", "Use mode measured"),
     ],
 )
@@ -108,6 +109,12 @@ def test_policies(tmp_path: Path, old: str, new: str, told: str) -> None:
     text = POLICY.replace(old, new).replace(GENEROUS if "generalized" in new else "\0", "")
     with pytest.raises(InputError, match=told):
         guarded(tmp_path, None, text, silent)
+
+
+def test_rows_that_name_their_person_and_belong_to_a_row_may_say_the_kind(tmp_path: Path) -> None:
+    build(tmp_path / "db.duckdb")
+    text = POLICY.replace("lines: {", "lines: {privacy_unit: order_id, unit: customer, ")
+    assert guarded(tmp_path, None, text, silent).catalog.tables["lines"].people == "customer"
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,11 @@ MANY = "SELECT user_id, COUNT(*) AS n, COUNT(DISTINCT shop) AS shops FROM orders
 FEW = f"{MANY} HAVING COUNT(*) > 2"
 
 
+def of_left_join(what: str, more: str = "") -> str:
+    """A SELECT over people and their orders in one shop, if they have any."""
+    return f"SELECT {what} FROM people p LEFT JOIN orders b ON b.user_id = p.user_id AND b.shop = 'a' {more}"
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -165,6 +170,13 @@ FEW = f"{MANY} HAVING COUNT(*) > 2"
         "WHERE d > 4",
         f"SELECT MAX(shops) AS n FROM ({MANY})",
         "SELECT COUNT(*) AS n FROM people p WHERE p.user_id IS NOT NULL AND color = 'red'",
+        of_left_join("SUM(1) AS n, SUM(2) AS m, COUNT(1) AS k"),
+        of_left_join("COUNT_IF(color = 'red') AS n, COUNT(CASE WHEN color = 'red' THEN 1 END) AS m"),
+        of_left_join(
+            "SUM(CASE WHEN color = 'red' THEN 3 ELSE 1 END) AS n, AVG(CASE WHEN color = 'red' THEN 1 ELSE 0 END) AS m"
+        ),
+        of_left_join("COUNT(DISTINCT p.user_id) AS n", "JOIN payments q ON q.user_id = b.user_id"),
+        of_left_join("COUNT(DISTINCT p.user_id) AS n", "JOIN people q ON q.user_id = b.user_id"),
         "SELECT 'Q' || quarter(day) AS q, year(day) || '' AS y, COUNT(*) AS n FROM orders GROUP BY ALL",
     ],
 )
@@ -216,6 +228,7 @@ def test_rows_that_name_their_person_and_belong_to_a_row(asked: Asked, sql: str)
 def test_grouping(asked: Asked, sql: str) -> None:
     wanted = rows_of(asked.database.execute(sql).fetchall())
     assert rows_of([tuple(row.values()) for row in asked.guard.query(sql).to_pylist()]) == wanted
+    assert asked.guard.describe(sql).types == asked.guard.query(sql).schema.types
     made = plan(sql, asked.guard.catalog)
     assert isinstance(made, Plan)
     assert rows_of(asked.unguarded.answer(made)) == wanted
@@ -243,6 +256,7 @@ def test_lines_through_two_columns(asked: Asked, call: str) -> None:
 
 
 ORDERS = "SELECT order_id, SUM(amount) AS t, COUNT(*) AS n FROM payments GROUP BY order_id"
+BY_SHOP = "SELECT o.order_id, o.shop, SUM(p.amount) AS t FROM orders o JOIN payments p USING (order_id) GROUP BY ALL"
 
 
 @pytest.mark.parametrize(
@@ -254,6 +268,19 @@ ORDERS = "SELECT order_id, SUM(amount) AS t, COUNT(*) AS n FROM payments GROUP B
         "JOIN payments p ON p.order_id = o.order_id WHERE p.way = 'card' GROUP BY 1, 2) x GROUP BY shop",
         "SELECT AVG(t) AS a FROM (SELECT o.order_id, o.shop, SUM(p.amount) AS t FROM orders o JOIN payments p USING "
         "(order_id) GROUP BY ALL) WHERE shop = 'a' HAVING COUNT(*) > 5",
+        "SELECT COUNT(*) AS n, COUNT(m.user_id) AS k, COUNT(DISTINCT m.user_id) AS j FROM people p LEFT JOIN "
+        f"({FEW}) m USING (user_id) LEFT JOIN orders q ON q.user_id = p.user_id",
+        f"SELECT COUNT(*) AS n FROM ({ORDERS})",
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT order_id FROM payments WHERE way = 'card')",
+        f"SELECT (SELECT COUNT(*) FROM ({ORDERS})) AS n, (SELECT AVG(t) FROM ({ORDERS})) AS a",
+        # Names of the SELECT above that are columns of the tables, too.
+        f"SELECT shop AS way, AVG(t) AS amount FROM ({BY_SHOP}) GROUP BY way ORDER BY SUM(t) DESC",
+        f"SELECT shop AS way, COUNT(*) AS n FROM ({BY_SHOP}) WHERE way = 'a' GROUP BY ALL HAVING n > 5",
+        f"SELECT shop AS way, AVG(amount.t) AS t FROM ({BY_SHOP}) AS amount GROUP BY shop HAVING AVG(t) > 5",
+        "SELECT AVG(t) AS a, COUNT(k) AS n FROM (SELECT order_id AS k, SUM(amount) AS t FROM payments GROUP BY k)",
+        f"WITH x AS ({BY_SHOP}) SELECT shop, AVG(t) AS a FROM x GROUP BY shop UNION ALL SELECT 'all', AVG(t) FROM x",
+        "SELECT COUNT(debt) AS n, COUNT(*) AS k FROM (SELECT o.order_id, u.debt, SUM(p.amount) AS t FROM orders o JOIN "
+        "payments p USING (order_id) JOIN people u ON u.user_id = o.user_id GROUP BY ALL)",
     ],
 )
 def test_means_by_the_row_that_rows_belong_to(asked: Asked, sql: str) -> None:
@@ -283,6 +310,59 @@ def test_means_by_the_row_that_rows_belong_to(asked: Asked, sql: str) -> None:
         (f"SELECT COUNT(*) FROM ({ORDERS}) WHERE t > 50", "names single rows"),
         (f"SELECT AVG(t), order_id FROM ({ORDERS}) GROUP BY order_id", "names single rows"),
         ("SELECT AVG(t) FROM (SELECT order_id, way, SUM(amount) AS t FROM payments GROUP BY ALL)", "names single rows"),
+        *(
+            (f"SELECT {call}, AVG(t) FROM ({BY_SHOP})", "names single rows")
+            for call in (
+                *("COUNT_IF(shop = 'a')", "SUM(CASE WHEN shop = 'a' THEN 1 ELSE 0 END)", "MODE(shop)", "SUM(1)"),
+                *("COUNT(upper(shop))", "HISTOGRAM(shop)", "REGR_COUNT(t, t)", "AVG(t) OVER ()"),
+            )
+        ),
+        (
+            "SELECT AVG(t) FROM (SELECT order_id, SUM(amount) AS t FROM payments GROUP BY ROLLUP (order_id))",
+            "single rows",
+        ),
+        (
+            "WITH a AS (SELECT * FROM payments WHERE way = 'card'), o AS (SELECT order_id, SUM(amount) AS t FROM a "
+            "GROUP BY 1) SELECT * FROM (WITH a AS (SELECT * FROM payments WHERE way = 'cash') SELECT AVG(t) FROM o)",
+            "names single rows",
+        ),
+        (
+            f"SELECT COUNT(*) FROM people q WHERE user_id IN (SELECT m.user_id FROM people p LEFT JOIN ({FEW}) m USING "
+            "(user_id))",
+            "IN over a table that is joined by LEFT JOIN",
+        ),
+        (f"SELECT COUNT(*) FROM people q WHERE user_id NOT IN ({of_left_join('b.user_id')})", "IN over a table"),
+        (
+            f"SELECT COUNT(*) FROM people q WHERE EXISTS ({of_left_join('1')} WHERE b.user_id = q.user_id)",
+            "A join with a query around",
+        ),
+        (of_left_join("COUNT(DISTINCT COALESCE(b.shop, 'none'))"), "not NULL where LEFT JOIN finds no row"),
+        (of_left_join("AVG(CASE WHEN b.shop IS NULL THEN 1 ELSE 0 END)"), "LEFT JOIN"),
+        (
+            "SELECT AVG(n) FROM ("
+            + of_left_join("p.user_id, COUNT(DISTINCT COALESCE(b.shop, 'none')) AS n", "GROUP BY 1)"),
+            "not NULL where LEFT JOIN finds no row",
+        ),
+        (
+            "SELECT AVG(n) FROM ("
+            + of_left_join("p.user_id, COUNT(*) FILTER (WHERE b.shop = 'b') AS n", "GROUP BY 1)"),
+            "LEFT JOIN with FILTER",
+        ),
+        (f"SELECT COUNT(*) FROM ({of_left_join('b.user_id, COUNT(*) AS n')} GROUP BY 1)", "Groups by the person"),
+        (f"SELECT COUNT(*) FROM ({of_left_join('DISTINCT b.user_id')})", "Groups by the person"),
+        (
+            "SELECT COUNT(*) FILTER (WHERE b.z IS NULL) FROM people p LEFT JOIN (SELECT user_id, 1 AS z FROM orders) b "
+            "USING (user_id)",
+            "LEFT JOIN of a subquery with constants",
+        ),
+        (
+            "SELECT GROUPING(color) FILTER (WHERE income > 3) FROM people GROUP BY ROLLUP (color)",
+            "GROUPING with FILTER",
+        ),
+        (
+            "SELECT color, COUNT(*) FROM people GROUP BY GROUPING SETS ((color), (color), ())",
+            "grouping sets are the same",
+        ),
         ("SELECT GROUPING(income), COUNT(*) FROM people GROUP BY color", "GROUPING takes keys"),
         ("SELECT GROUPING(user_id), COUNT(*) FROM people GROUP BY color", "names people"),
         ("SELECT REGR_SLOPE(income, user_id) FROM people", "names people"),
