@@ -84,6 +84,9 @@ SUPERSET = [
     "show standard_conforming_strings",
 ]
 CONSTRUCTS = [
+    'SELECT "information_schema"."tables"."table_name", "pg_catalog"."pg_namespace"."oid" FROM "information_schema".'
+    '"tables" JOIN "pg_catalog"."pg_namespace" ON "information_schema"."tables"."table_schema" ='
+    ' "pg_catalog"."pg_namespace"."nspname" ORDER BY "information_schema"."tables"."table_name"',
     # What schema browsers and drivers for other languages build their questions of.
     "SELECT case when pg_is_in_recovery() then null else (txid_current() % (2^32)::bigint)::varchar::bigint end AS now",
     "SELECT t.typname, e.elem FROM (SELECT y.typname, CASE WHEN p.proname = 'array_recv' THEN y.typelem WHEN y.typtype"

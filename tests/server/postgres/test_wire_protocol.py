@@ -403,6 +403,18 @@ def test_transactions_are_told_of(client: RawClient) -> None:
         assert (said, found[-1][1]) == (told, status), text
 
 
+@pytest.mark.parametrize("extended", [False, True])
+def test_a_bind_that_was_on_its_way_does_not_hold_up_the_rollback(client: RawClient, extended: bool) -> None:
+    rollback = [Parse(query="rollback"), Bind(), Execute(), Sync()] if extended else [Query(query_string="rollback")]
+    stale = Bind(param_values=[b"x"])
+    client.query("begin")
+    assert kinds(client.ask(Parse(query="select count(*) from people where zip = $1"), Sync())) == "1Z"
+    assert errors(client.ask(Describe(kind="S"), Sync()))[0]["C"] != "25P02"
+    assert errors(client.ask(stale, Execute(), Sync()))[0]["C"] == "25P02"
+    assert client.ask(stale, *rollback)[-1] == (b"Z", b"I")
+    assert errors(client.ask(Execute(), Sync()))[0]["C"] == "34000"
+
+
 def test_in_a_failed_transaction_nothing_is_prepared_either(client: RawClient) -> None:
     client.query("begin")
     client.query("select nope")

@@ -128,6 +128,12 @@ def read(
         _check_given(tokens, len(parameters))
     labels = _labels(tree)
     bind(tree, parameters, types)
+    for column in tree.find_all(exp.Column):
+        if (
+            column.db.lower() in _SCHEMAS
+        ):  # information_schema.tables.table_name: relations have aliases without schemas
+            column.set("db", None)
+            column.set("catalog", None)
     for table in tree.find_all(exp.Table):
         _place(table, known)
     for cast in list(tree.find_all(exp.Cast)):

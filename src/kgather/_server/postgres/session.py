@@ -86,6 +86,8 @@ class Prepared:
     declared: Sequence[int] = ()
     types: tuple[int, ...] | None = None
     columns: Sequence[Column] | None = None
+    refused: bool = False
+    """Whether Describe was answered by an error."""
 
 
 @dataclass
@@ -268,6 +270,12 @@ class Session:
         if message.portal and message.portal in self.portals:
             raise PgError(errors.PORTAL_EXISTS, "There is a portal of this name.")
         self._check_portals()
+        if prepared.refused and self.transaction.status == "E":
+            # pg8000 writes Bind before it reads what Describe says, and sends it with ROLLBACK, which an error here
+            # would skip. Execute says that the transaction has failed.
+            self.portals[message.portal] = Portal(prepared, done=True, born=self._born())
+            self._send(BindComplete())
+            return
         self._may_go_on(prepared.command)
         self._check_room(_size(message.param_values))
         count = len(message.param_values)
@@ -288,9 +296,13 @@ class Session:
         if message.kind == "S":
             prepared = self._statement(message.name)
             self._may_go_on(prepared.command)
-            types = await self._types(prepared)
-            if prepared.columns is None or isinstance(prepared.command, Fetch):
-                prepared.columns = await self._columns(prepared, None)
+            try:
+                types = await self._types(prepared)
+                if prepared.columns is None or isinstance(prepared.command, Fetch):
+                    prepared.columns = await self._columns(prepared, None)
+            except PgError:
+                prepared.refused = True
+                raise
             self._send(ParameterDescription(type_oids=list(types)))
             self._describe_columns(prepared.columns, ())
         elif message.kind == "P":
