@@ -366,6 +366,17 @@ def test_what_is_learnt_without_factors_reproduces_nothing(
     assert favourable(experiment.run(movielens)) <= {"MAE of item means"}
 
 
+@pytest.mark.parametrize("name", ["error-by-k", "levels"])
+@pytest.mark.parametrize("stands_in", [nothing_learnt, without_factors])
+def test_users_who_are_all_the_same_are_not_gathered(
+    name: str, stands_in: Callable[..., Any], movielens: MovieLens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without factors all users have the same preferences: members of a group are no nearer than any.
+    monkeypatch.setattr(learning, "learn", stands_in(learning.learn))
+    in_short(monkeypatch)
+    assert favourable(chosen([name])[0].run(movielens)) == set()
+
+
 def test_a_curve_that_crosses_the_printed_one_reproduces_nothing(movielens: MovieLens) -> None:
     found = chosen(["noise"])[0].measured(movielens)
     # The losses of noise rise with its square, the printed ones level off: they meet between 1.25 and 1.75.
