@@ -7,7 +7,7 @@ import pytest
 
 from kgather._errors import InputError
 from kgather._paper.experiments import EXPERIMENTS, chosen, write
-from kgather._paper.findings import UNJUDGED, fact, how_often, in_part, number, rises, statement
+from kgather._paper.findings import UNJUDGED, fact, how_often, in_part, judged_together, number, rises, statement
 from kgather._paper.movielens import read_movielens
 from kgather._paper.parts import fact_table, parts_table, verdict_table
 
@@ -54,6 +54,24 @@ def test_draws_that_reach_a_part_leave_the_whole() -> None:
     assert statement("order", "a < b", "a < b", holds=True, chance="", by_chance=draws).verdict == "reproduced"
     assert statement("order", "a < b", "a < b", holds=None, chance="", by_chance=draws).verdict == "as by chance"
     assert how_often([True, None, False]) == "in 1 of 3 draws, in part in 1"
+
+
+def test_where_curves_cross_is_no_reproduction() -> None:
+    def curve(*found: float, chance: float = 900) -> list[str]:
+        points = [number("loss", each, 100, chance=chance, x=x) for x, each in enumerate(found)]
+        return [point.verdict for point in judged_together([number("other", 100, 100, chance=900), *points])][1:]
+
+    assert curve(10, 100, 190) == ["not reproduced"] * 3
+    assert curve(100, 104, 190) == ["reproduced", "near", "not reproduced"]
+    assert curve(100, 190) == ["reproduced", "not reproduced"]
+    # What chance reaches, too, tells nothing of the others.
+    assert curve(10, 100, 104, 190, chance=104) == [
+        "not reproduced",
+        "not reproduced",
+        "as by chance",
+        "not reproduced",
+    ]
+    assert judged_together([number("loss", 100, 100, chance=900)])[0].verdict == "reproduced"
 
 
 def test_the_median_of_the_draws_is_shown() -> None:

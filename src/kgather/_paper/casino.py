@@ -64,6 +64,7 @@ def noise(data: MovieLens) -> Iterator[Finding]:
     """Table III, figures 6 to 8: Gaussian noise, by its standard deviation, and against MDAV at equal risk."""
     original, scores = filled_ratings(data.ratings, fill=_FILL), filled_scores(data.ratings, fill=_FILL)
     of_one = macros.noise(original)
+    is_noise = macros.is_noise(of_one, original)
     everybody = np.arange(len(original))
     curve = []
     guessed, unchanged = 100 / len(original), 100.0
@@ -71,15 +72,15 @@ def noise(data: MovieLens) -> Iterator[Finding]:
         shown = original + sigma * of_one
         curve.append((_sse(original, shown), _risks(data, shown, everybody)[0]))
         yield number(
-            "SSE, thousands", curve[-1][0], loss, chance=_sse(original, original[shuffled(everybody)]), x=sigma,
-            of="sigma", shows="table III; figure 6",
+            "SSE, thousands", curve[-1][0], loss, chance=_sse(original, original[shuffled(everybody)]),
+            valid=is_noise, x=sigma, of="sigma", shows="table III; figure 6",
             reading="noise of sigma standard deviations of each item on all cells, not clipped; the printed column "
             "starts too high and levels off, which no reading that was tried explains; by chance: rows that change "
             "places",
         )  # fmt: skip
         yield number(
             "disclosure risk, %", curve[-1][1], risk, chance=min(guessed, unchanged, key=lambda one: abs(one - risk)),
-            x=sigma, of="sigma", within=_RISK, shows="table III; figure 7",
+            valid=is_noise, x=sigma, of="sigma", within=_RISK, shows="table III; figure 7",
             reading="by chance: a guess among all, or ratings without noise, whichever comes nearer",
         )  # fmt: skip
     for k in (3, 10):
@@ -97,7 +98,7 @@ def noise(data: MovieLens) -> Iterator[Finding]:
             holds=times[0] >= 4,
             chance=f"{times[1]:.1f} times",
             by_chance=times[1] >= 4,
-            valid=large_enough(groups, k),
+            valid=is_noise and large_enough(groups, k),
             shows="figure 8; section V",
             reading="the loss of noise between the measured sigmas is interpolated",
         )
@@ -107,7 +108,8 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
     """Table IV: predictions from the protected row that is nearest."""
     held = next(iter(data.splits(1)))
     original, scores = filled_ratings(data.ratings, fill=_FILL), filled_scores(data.ratings, fill=_FILL)
-    noisy = original + _SIGMA * macros.noise(original)
+    of_one = macros.noise(original)
+    noisy, is_noise = original + _SIGMA * of_one, macros.is_noise(of_one, original)
     everybody = np.arange(len(original))
     leaking = "the test ratings were part of what was protected; the nearest protected row outside the user's own group"
     grouped, at_random, valid = _grouped_errors(data, original, scores, held)
@@ -120,7 +122,8 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
         for nearest in (_nearest(original, noisy, everybody), np.roll(everybody, 1))
     ]  # fmt: skip
     yield number(
-        "MAE after noise, sigma = 4", errors[0], 1.08, within=_MAE, chance=errors[1], shows="table IV",
+        "MAE after noise, sigma = 4", errors[0], 1.08, within=_MAE, chance=errors[1], valid=is_noise,
+        shows="table IV",
         reading=f"{leaking}; the noise of table III, whose printed numbers suggest another; by chance: any other row",
     )  # fmt: skip
     emptied = np.where((noisy < LOW) | (noisy > HIGH), _FILL, noisy)
@@ -135,7 +138,7 @@ def neighbours(data: MovieLens) -> Iterator[Finding]:
         holds=grouped < errors[0],
         chance=f"{np.median(at_random):.3f} and {errors[0]:.3f}",
         by_chance=[one < errors[0] for one in at_random],
-        valid=valid,
+        valid=valid and is_noise,
         shows="table IV",
     )
     train, of_train = filled_ratings(held.train, fill=_FILL), filled_scores(held.train, fill=_FILL)
@@ -184,8 +187,8 @@ def _sse(original: NDArray[np.float64], shown: NDArray[np.float64]) -> float:
 
 
 def _loss_at(curve: list[tuple[float, float]], risk: float) -> float:
-    """The loss of noise at a risk, between those measured."""
-    losses, risks = zip(*sorted(curve, key=lambda each: each[1]), strict=True)
+    """The loss of noise at a risk, between those measured of some risk."""
+    losses, risks = zip(*sorted((each for each in curve if each[1] > 0), key=lambda each: each[1]), strict=True)
     return float(np.exp(np.interp(np.log(risk), np.log(risks), np.log(losses))))
 
 

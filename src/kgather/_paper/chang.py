@@ -63,7 +63,7 @@ def bins(data: MovieLens) -> Iterator[Finding]:
 
 def _closer(vectors: NDArray[np.float32], bins: NDArray[np.integer]) -> bool:
     """Whether users are a tenth nearer to their bins' means than in bins of the same sizes at random."""
-    return sse(vectors, bins) <= 0.9 * sse(vectors, shuffled(bins))
+    return sse(vectors, bins) < 0.9 * sse(vectors, shuffled(bins))
 
 
 def _more_even(times: float, than: float) -> bool | None:

@@ -7,16 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgather._paper import macros
-from kgather._paper.findings import Finding, in_part, number, rises, statement
+from kgather._paper.findings import Finding, how_often, in_part, number, rises, statement
 from kgather._paper.macros import large_enough, shuffled
 from kgather._paper.movielens import HIGH, LOW, MovieLens, Split
 from kgather.udfs.gathering import bkg, bokg, bounded_t_means
 from kgather.udfs.measuring.quality import armse
 from kgather.udfs.preferences import learning, model
+from kgather.udfs.ratings._held_out import rows_of
 from kgather.udfs.ratings.matrix import RatingMatrix
 
 _PLAIN = "plain SVD: no levels, start 0.1, rate 0.001, regularization 0.015, 60 epochs a factor"
 _GROUP_ROWS = "SVD of the groups' mean rows, one row a group; a user's prediction is the group's"
+_LEARNT_LONGER = "rate 0.005, regularization 0.05, which is no setting of the thesis"
 _TUNED: dict[str, Any] = {"learning_rate": 0.005, "regularization": 0.05}
 _SPLITS = 3
 _RUNS = 20
@@ -26,18 +28,21 @@ _K = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20)
 
 def baselines(data: MovieLens) -> Iterator[Finding]:
     """Section 4.3: the error without groups, and with all users in one."""
-    plain, averaged, at_random = [], [], []
+    plain, tuned, averaged, of_means = [], [], [], []
     for split in data.splits(_SPLITS):
         everybody = np.arange(split.train.n_users)
         learnt = _learnt(split.train)
         plain.append(_error(split, learnt, everybody))
         averaged.append(_error_of_rows(split, np.zeros_like(everybody)))
-        at_random.append(_error(split, learnt, shuffled(everybody)))
+        tuned.append(_error(split, _learnt(split.train, **_TUNED), everybody))
+        of_means.append(_error_of_means(split))
     always = float(np.mean([np.abs(split.ratings - split.train.values.mean()).mean() for split in data.splits(3)]))
     yield number(
-        "MAE of SVD, 20 factors", float(np.mean(plain)), 0.748, chance=at_random, within=0.01,
-        shows="figure 4.4; equations 2 and 3", reading=f"{_PLAIN}; by chance: the prediction of any other user",
+        "MAE of SVD, 20 factors", float(np.mean(plain)), 0.748, chance=of_means, within=0.01,
+        shows="figure 4.4; equations 2 and 3",
+        reading=f"{_PLAIN}; by chance: without a factor, the item's mean and how far the user is above items' means",
     )  # fmt: skip
+    yield number("MAE of SVD, 20 factors, tuned", float(np.mean(tuned)), shows="figure 4.4", reading=_LEARNT_LONGER)
     yield number(
         "MAE of item means", float(np.mean(averaged)), 0.815, chance=always, within=0.005, shows="figure 4.4",
         reading="all rows averaged; by chance: the mean of all ratings",
@@ -49,6 +54,7 @@ def error_by_k(data: MovieLens) -> Iterator[Finding]:
     splits = list(data.splits(_SPLITS))
     without = [_error(split, _learnt(split.train), np.arange(split.train.n_users)) for split in splits]
     gains, random, draws, entries, random_entries = {}, {}, {}, {}, {}
+    gained: dict[int, list[float]] = {}
     valid = True
     for k in _K:
         found, by_chance = [], []
@@ -56,6 +62,7 @@ def error_by_k(data: MovieLens) -> Iterator[Finding]:
             groups = bkg.gather(_preferences(split.train), k, seed=seed)
             valid &= large_enough(groups, k)
             found.append(_of_rows(split, groups))
+            gained.setdefault(k, []).append(found[-1][0] - without[seed])
             if seed == 0 or k <= 3:
                 by_chance.append(_of_rows(split, shuffled(groups)))
         error, rows, repeated = np.mean(found, axis=0)
@@ -74,8 +81,8 @@ def error_by_k(data: MovieLens) -> Iterator[Finding]:
         yield statement(
             f"k = {k}",
             "slightly better than no groups",
-            f"{gains[k]:+.4f}",
-            holds=gains[k] < 0,
+            f"{gains[k]:+.4f}, {how_often([one < 0 for one in gained[k]], 'splits')}",
+            holds=in_part(*(one < 0 for one in gained[k])),
             chance=f"{random[k]:+.4f}",
             by_chance=[one < 0 for one in draws[k]],
             valid=valid,
@@ -139,7 +146,7 @@ def gathering(data: MovieLens) -> Iterator[Finding]:
             name = f"ARMSE of bounded t-means, {rounds} round{'s' if rounds > 1 else ''}"
             yield number(name, float(rival[k, rounds].mean()), x=k, shows="figure 4.2" if k == 3 else "")
     # Groups that are as any have no spread to speak of, and no growth.
-    valid["BKG"] &= all(bool(runs[k].mean() <= 0.9 * random[k].mean()) for k in runs)
+    valid["BKG"] &= all(bool(runs[k].mean() < 0.9 * random[k].mean()) for k in runs)
     spread, by_chance = (_times(float(np.ptp(one[3])), float(one[3].mean())) for one in (runs, random))
     yield statement(
         "spread over 20 runs",
@@ -303,7 +310,7 @@ def _prediction_by_level(data: MovieLens) -> Iterator[Finding]:
 
 def _alike(vectors: NDArray[np.float32], groups: NDArray[np.integer]) -> bool:
     """Whether members are a tenth nearer to each other than in groups of the same sizes at random."""
-    return armse(vectors, groups) <= 0.9 * armse(vectors, shuffled(groups))
+    return armse(vectors, groups) < 0.9 * armse(vectors, shuffled(groups))
 
 
 def _low(share: float) -> bool | None:
@@ -387,6 +394,22 @@ def _predicted(learnt: model.Preferences, rows: NDArray[np.integer], items: NDAr
 
 def _error(split: Split, learnt: model.Preferences, groups: NDArray[np.integer]) -> float:
     return float(np.abs(_predicted(learnt, groups[split.users], split.items) - split.ratings).mean())
+
+
+def _error_of_means(split: Split) -> float:
+    """The error of the item's mean plus how far the user is, in the mean, above items' means: no factors."""
+    train = split.train
+    users = rows_of(train.indptr, np.arange(train.nnz))
+    middle = train.values.mean()
+    of_items = _means(train.items, train.values, train.n_items, float(middle))
+    of_users = _means(users, train.values - of_items[train.items], train.n_users, 0.0)
+    return float(np.abs(np.clip(of_users[split.users] + of_items[split.items], LOW, HIGH) - split.ratings).mean())
+
+
+def _means(places: NDArray[np.integer], values: NDArray[np.floating], count: int, usual: float) -> NDArray[np.float64]:
+    """The mean of the values at each place, float64[count]; the usual one where there are none."""
+    people = np.bincount(places, minlength=count)
+    return np.where(people > 0, np.bincount(places, values, minlength=count) / np.maximum(people, 1), usual)
 
 
 def _errors(split: Split, groups: NDArray[np.integer]) -> NDArray[np.float32]:

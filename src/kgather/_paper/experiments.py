@@ -8,7 +8,7 @@ from pathlib import Path
 from kgather import _stopping as stopping
 from kgather._errors import InputError, quoted
 from kgather._paper import casino, chang, chen, riyana, sun
-from kgather._paper.findings import Finding
+from kgather._paper.findings import Finding, judged_together
 from kgather._paper.movielens import MovieLens
 from kgather._paper.parts import fact_table, parts_table, verdict_table
 
@@ -23,12 +23,16 @@ class Experiment:
 
     name: str
     source: str
-    run: Callable[[MovieLens], Iterator[Finding]]
+    measured: Callable[[MovieLens], Iterator[Finding]]
+
+    def run(self, data: MovieLens) -> list[Finding]:
+        """All lines, those of a curve judged together."""
+        return judged_together(self.measured(data))
 
     @property
     def about(self) -> str:
         """Which part of the paper, and what it is about."""
-        return f"{self.source.removesuffix('.')}. {(self.run.__doc__ or '').strip()}"
+        return f"{self.source.removesuffix('.')}. {(self.measured.__doc__ or '').strip()}"
 
 
 EXPERIMENTS = tuple(

@@ -5,7 +5,7 @@ a twentieth of the draws reach. So of one draw that draw decides, and of twenty 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, TypeVar
 
@@ -111,6 +111,28 @@ def statement(
 def fact(measure: str, found: float | str, paper: float | str, *, shows: str = "", reading: str = "") -> Finding:
     """What is read off data or a printed table, without anything of kgather: it has no verdict."""
     return Finding(measure, found, paper, verdict="fact", reading=reading, shows=shows)
+
+
+def judged_together(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, where points of a curve reproduce nothing that is not reproduced by half of it or more.
+
+    Of two curves of which one is steeper, some point always comes near the other one: where they cross. Points that
+    chance reaches, too, tell nothing either way and do not count.
+    """
+    told = list(findings)
+    curves: dict[str, list[Verdict]] = {}
+    for found in told:
+        if found.x is not None and found.verdict in _RANKED:
+            curves.setdefault(found.measure, []).append(found.verdict)
+    crossing = {
+        measure for measure, of in curves.items() if 2 * sum(verdict != "not reproduced" for verdict in of) < len(of)
+    }
+    return [
+        replace(found, verdict="not reproduced")
+        if found.x is not None and found.measure in crossing and found.verdict in _RANKED
+        else found
+        for found in told
+    ]
 
 
 def drawn(draw: Callable[[int], _T], count: int = DRAWS) -> list[_T]:

@@ -97,6 +97,24 @@ def noise(filled: NDArray[np.float64]) -> NDArray[np.float64]:
         return _table(con, "from kg_gaussian_noise('cells', 1, null, null)", filled.shape) - filled
 
 
+def is_noise(added: NDArray[np.float64], filled: NDArray[np.float64]) -> bool:
+    """Whether what is added, float64[n, m], is Gaussian noise of one standard deviation of each column, drawn anew for
+    each cell: to protect by the same number for a whole row or column, or by nothing, is another method.
+    """
+    deviations = filled.std(axis=0)
+    if not np.isfinite(added).all() or (added[:, deviations == 0] != 0).any():
+        return False
+    z = added[:, deviations > 0] / deviations[deviations > 0]
+    rows, columns = z.shape
+    of_rows, of_columns = z.mean(axis=1) * np.sqrt(columns), z.mean(axis=0) * np.sqrt(rows)
+    return bool(
+        abs(z.std() - 1) < 0.02
+        and abs((z**4).mean() - 3) < 0.2
+        and (of_rows**2).mean() < 2
+        and (of_columns**2).mean() < 2
+    )
+
+
 def windowed(ratings: RatingMatrix, groups: NDArray[np.integer], width: float) -> NDArray[np.float64]:
     """The ratings in their groups' windows, float64[n, m], NaN where none is shown."""
     with opened(ratings, groups) as con:

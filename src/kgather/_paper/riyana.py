@@ -503,7 +503,7 @@ def _alike(table: NDArray[np.float64], groups: NDArray[np.integer]) -> bool:
     lost, *at_random = (
         information_loss(*class_ranges(table, one), one, HIGH) for one in (groups, *drawn(partial(shuffled, groups), 3))
     )
-    return bool(lost <= 0.9 * min(at_random))
+    return bool(lost < 0.9 * min(at_random))
 
 
 def _seconds(gather: Callable[..., NDArray[np.int32]], table: NDArray[np.float64], k: int) -> float:
