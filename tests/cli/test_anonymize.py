@@ -1,5 +1,6 @@
 """`kgather anonymize`: from a file to a release that verifies, or a sentence that says why not."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -99,7 +100,7 @@ def _rewrite(folder: Path, table: pa.Table) -> None:
         (lambda folder: (folder / "people.csv").write_text("x"), "files that a release does not have: people.csv"),
         (
             lambda folder: duckdb.connect(folder / "release.duckdb").execute("create table people as select 1").close(),
-            "tables of release.duckdb that a release does not have: people",
+            "tables of release.duckdb that a release does not have: main.people",
         ),
     ],
     ids=["row", "order", "column", "file", "table"],
@@ -113,6 +114,59 @@ def test_what_was_changed_is_found(release: Path, tmp_path: Path, change: object
     import re
 
     assert re.search(told, said)
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("create macro who() as table select 1", "macro main.who"),
+        ("create sequence people", "sequence main.people"),
+        ("create type person as enum ('x')", "type main.person"),
+        ("create schema more", "schema more"),
+        ("create view more as select 1", "does not have: main.more"),
+        ("create index found on kgather__table (age)", "index main.found"),
+        ("comment on table kgather__table is 'x'", "comment on main.kgather__table"),
+        ("comment on column kgather__table.age is 'x'", "comment on a column of main.kgather__table"),
+        ("alter table kgather__table alter age set default 'x'", "default of a column of main.kgather__table"),
+        ("alter table kgather__table alter age set not null", "constraint of main.kgather__table"),
+        ("alter table kgather__table rename age to person", "those of table.parquet: person"),
+        ("insert into kgather__audit values ('x', 1, 1, true)", "say otherwise"),
+        ("update kgather__audit set promised = 1 + promised", "say otherwise"),
+        ("alter table kgather__audit add column person varchar", "say otherwise"),
+    ],
+)
+def test_what_a_database_hides_is_found(release: Path, tmp_path: Path, statement: str, told: str) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(release, folder)
+    with duckdb.connect(folder / "release.duckdb") as con:
+        con.execute(statement)
+    failed = _failed_with_new_checksums(folder)
+    assert len(failed) == 1
+    assert told in failed[0]
+
+
+def test_a_row_that_is_gone_from_a_large_class_is_found(release: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(release, folder)
+    rows = pq.read_table(folder / "table.parquet")
+    quasi = list(json.loads((folder / "audit.json").read_text())["parameters"]["quasi_identifiers"])
+    listed = [tuple(row[name] for name in quasi) for row in rows.to_pylist()]
+    largest = max(listed, key=listed.count)
+    gone = listed.index(largest)
+    _rewrite(folder, pa.concat_tables([rows.slice(0, gone), rows.slice(gone + 1)]))
+    with duckdb.connect(folder / "release.duckdb") as con:
+        con.execute(f"create or replace table kgather__table as from '{folder}/table.parquet'")
+    assert any("classes of other sizes" in each for each in _failed_with_new_checksums(folder))
+
+
+def _failed_with_new_checksums(folder: Path) -> list[str]:
+    """The checks that a release fails after the audit was told the checksums of its files as they are."""
+    audit = json.loads((folder / "audit.json").read_text())
+    audit["files"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in audit["files"]}
+    (folder / "audit.json").write_text(json.dumps(audit))
+    code, said = run("verify", folder, "--json")
+    assert code == 3
+    return [check["check"] for check in json.loads(said)["checks"] if not check["passed"]]
 
 
 def test_one_person_more_in_a_class_of_their_own_is_found(release: Path, tmp_path: Path) -> None:

@@ -217,10 +217,13 @@ def test_what_a_release_does_not_have(copy: Path) -> None:
     (copy / ".hidden").rmdir()
     with duckdb.connect(copy / "release.duckdb") as con:
         con.execute(
-            "create table int_kgather__groups as select 'ada' as user_id; create schema s; create table s.t (i int)"
+            "create table int_kgather__groups as select 'ada' as user_id; create schema s; create table s.t (i int);"
+            "create table kgather__staged as select 'ada' as user_id; create macro who() as 'ada';"
+            "comment on table kgather__groups is 'ada'"
         )
     assert failed(copy) == {
-        "tables of release.duckdb that a release does not have: main.int_kgather__groups, s.t",
+        "tables of release.duckdb that a release does not have: comment on main.kgather__groups, macro main.who, "
+        "main.int_kgather__groups, main.kgather__staged, s.t, schema s",
         CHANGED + "release.duckdb",
     }
 

@@ -37,6 +37,14 @@ def test_yaml_and_mappings_are_trees(tmp_path: Path) -> None:
     assert read("c", {"Europe": ["Greece", "Italy"], "Asia": {"East": ["Japan"], "India": None}}).leaves == tree.leaves
 
 
+def test_one_text_may_name_ever_wider_labels() -> None:
+    # Branches of unlike depth repeat their last label.
+    tree = read("c", {"Europe": [{"Balkan": ["Greece"]}, "Italy"], "Asia": ["Japan"]})
+    assert labels_of(tree, "Italy") == ["Italy", "Europe", "Europe", "*"]
+    assert labels_of(read("c", [["*", "*"], ["a", "*"]]), "a") == ["a", "*"]
+    assert labels_of(read("c", [["15", "(10, 20)"], ["20", "[20-30)"]]), "20") == ["20", "[20-30)", "*"]
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
@@ -47,11 +55,19 @@ def test_yaml_and_mappings_are_trees(tmp_path: Path) -> None:
         ([["29", ">= 30"]], "does not lie"),
         ([["59", "60+"]], "does not lie"),
         ([["-5", "-4 - 0"]], "does not lie"),
+        ([["10", "[0-9]"]], "does not lie"),
+        ([["10", "(10-20]"]], "does not lie"),
+        ([["10", "]10, 20]"]], "does not lie"),
+        ([["20", "(10, 20)"]], "does not lie"),
         ([["02139", "022**"]], "does not lie"),
         ([["a", "{b, c}"]], "does not lie"),
         ([["2024-05-01", "2024-01-01 - 2024-03-31"]], "does not lie"),
         ([["a", "x"], ["a", "y"]], "line 2: the value 'a' occurs twice"),
         ([["a", "x", "p"], ["b", "x", "q"]], "lies in two labels"),
+        ([["m", "f"], ["f", "m"]], "is a value, too"),
+        ([["m", "f"], ["f", "f"]], "is a value, too"),
+        ([["23", "20"], ["20", "20"]], "is a value, too"),
+        ([["m", "x", "y"], ["f", "y", "z"]], "the label 'y' stands for other values on another level"),
         ([], "is empty"),
         ("nowhere.csv", "cannot be read"),
     ],

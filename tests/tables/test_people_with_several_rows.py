@@ -107,6 +107,12 @@ def test_what_names_most_people_is_refused() -> None:
         anonymized(rows, rows_per_person=9, others=["device"])
 
 
+def test_what_has_no_mean_is_refused() -> None:
+    rows = [{"id": i % 10, "shop": "a"} for i in range(20)]
+    with pytest.raises(InputError, match="column 'shop' is VARCHAR, of which there is no mean"):
+        anonymized(rows, quasi_identifiers=["shop"], aggregate={"shop": "mean"})
+
+
 def test_one_row_is_made_of_all() -> None:
     rows = [
         {"id": i % 10, "age": 40 + i % 10 // 5, "amount": float(i // 10), "shop": "ab"[i // 10 == 0], "zip": "1"}

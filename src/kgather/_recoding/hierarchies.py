@@ -19,7 +19,7 @@ _TO = " to "
 _SET = 16  # values of a found group, beyond which groups are not joined to wider ones
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _RANGE = re.compile(
-    rf"(?P<open>\[)?\s*(?P<low>{_NUMBER})\s*(?P<sign>,|-|\u2013|to|\.\.)\s*(?P<high>{_NUMBER})\s*(?P<close>[\[\])])?"
+    rf"(?P<open>[\[\](])?\s*(?P<low>{_NUMBER})\s*(?P<sign>,|-|\u2013|to|\.\.)\s*(?P<high>{_NUMBER})\s*(?P<close>[\[\])])?"
 )
 _END = re.compile(rf"(?P<sign><=|<|>=|>)\s*(?P<end>{_NUMBER})|(?P<from>{_NUMBER})\s*\+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -57,7 +57,8 @@ def read(
 
     order: the values as they follow each other, of an ordered category; leaves are walked along in it.
     Raises InputError where a file cannot be read, a value occurs twice, a label has two parents, a value does not lie
-    in what its label says (a range, a set, the digits that it shows), or a label is no part of the order.
+    in what its label says (a range, a set, the digits that it shows, another value), a label stands for other values on
+    another level, or a label is no part of the order.
     """
     where = f"the hierarchy of '{column}'"
     if isinstance(given, str):
@@ -88,6 +89,7 @@ def read(
     if len({path[-1] for path in paths.values()}) > 1:
         paths = {leaf: (*path, EVERYTHING) for leaf, path in paths.items()}
     _check_parents(where, paths)
+    _check_texts(where, paths)
     if order is None:
         return Hierarchy(sorted(paths, key=lambda leaf: paths[leaf][::-1]), paths)
     if set(order) != set(paths) or len(order) != len(paths):
@@ -281,6 +283,28 @@ def _check_parents(where: str, paths: Mapping[str, Sequence[str]]) -> None:
                 raise InputError(msg)
 
 
+def _check_texts(where: str, paths: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a text that is false of a value below it: that of another value, or one that stands for other values on
+    another level. A reader sees texts only."""
+    levels: dict[str, list[int]] = {}
+    for level in range(max(map(len, paths.values()))):
+        for text in {path[level] for path in paths.values()}:
+            levels.setdefault(text, []).append(level)
+    for leaf, path in paths.items():
+        for level, label in enumerate(path):
+            if label == EVERYTHING:
+                continue
+            if label != leaf and label in paths:
+                msg = (
+                    f"{where}: the label '{label}' is a value, too, and would be false for the others that it stands "
+                    "for. Give it another name."
+                )
+                raise InputError(msg)
+            if level and any(path[wider] != label for wider in levels[label] if wider > level):
+                msg = f"{where}: the label '{label}' stands for other values on another level. Give it two names."
+                raise InputError(msg)
+
+
 def _lies_outside(leaf: str, label: str) -> bool:
     """Whether a label says of a leaf what is false: a set without it, other digits, a range that it does not lie in."""
     listed = members(label)
@@ -295,9 +319,12 @@ def _lies_outside(leaf: str, label: str) -> bool:
         return False
     value = float(leaf)
     found = _RANGE.fullmatch(label.strip())
-    if found and (found["sign"] != ",") == (found["open"] is None and found["close"] is None):
+    brackets = 0 if found is None else (found["open"] is not None) + (found["close"] is not None)
+    # A comma alone may be that of a number.
+    if found and (brackets == 2 or (brackets == 0 and found["sign"] != ",")):
         low, high = float(found["low"]), float(found["high"])
-        return not (low <= value < high if found["close"] in ("[", ")") else low <= value <= high)
+        above = low < value if found["open"] in ("]", "(") else low <= value
+        return not (above and (value < high if found["close"] in ("[", ")") else value <= high))
     found = _END.fullmatch(label.strip())
     if found is None:
         return False

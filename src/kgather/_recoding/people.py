@@ -53,7 +53,12 @@ def _made(how: str, own: str, name: str) -> str:
         return f"case when {several} then error({told}) else any_value({own}) end"
     if how in ("min", "max", "count", "median"):
         return f"{how}({own})"
-    return f"{'avg' if how == 'mean' else how}({own} order by {own})"
+    return f"{function(how)}({own} order by {own})"
+
+
+def function(how: str) -> str:
+    """The function of the engine that aggregates so."""
+    return "avg" if how == "mean" else how
 
 
 def checked(settings: TableSettings) -> list[Step]:

@@ -14,7 +14,7 @@ from kgather._settings.table import TableSettings
 from kgather._sql_text import identifier, literal
 from kgather._verify import people
 from kgather._verify.connection import bounded
-from kgather._verify.table import FILE
+from kgather._verify.table import FILE, class_sizes, seen
 from kgather._verify.table import checks as verify_promises
 from kgather.udfs.measuring.population import chance_of_one
 
@@ -76,18 +76,6 @@ def _of_sensitive(settings: TableSettings, measured: Mapping[str, Mapping[str, f
         yield from people.of_sensitive(name, asked.model_dump(), measured.get(name, {}), asked.diversity)
 
 
-def class_sizes(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> tuple[tuple[int, int], ...]:
-    """How many classes there are of each size: (rows, classes), the smallest first."""
-    listed = ", ".join(_seen(settings))
-    counted = f"select count(*) as n from {relation} group by {listed}"
-    return tuple(con.execute(f"select n, count(*) from ({counted}) group by n order by n").fetchall())
-
-
-def _seen(settings: TableSettings) -> list[str]:
-    """Quasi-identifiers as a reader tells them apart, whatever the collation of the column."""
-    return [f"encode(cast({identifier(name)} as varchar))" for name in settings.quasi_identifiers]
-
-
 def risks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> dict[str, Any]:
     """What somebody gets who knows the quasi-identifiers of people, read from what is shown alone.
 
@@ -100,11 +88,12 @@ def risks(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings
     rows whose own value has more than half of what is left of the class for somebody who knows that the person does not
     have the one value, or the two, that are most frequent beside it; certain: for whom nothing else is left.
     """
-    seen = _seen(settings)
-    classes = ", ".join(f"c{place}" for place in range(1, len(seen) + 1))
-    named = ", ".join(f"{each} as c{place}" for place, each in enumerate(seen, 1))
-    listed = ", ".join(seen)
-    size, times = np.array(class_sizes(con, relation, settings), dtype=np.int64).reshape(-1, 2).T
+    quasi = list(settings.quasi_identifiers)
+    columns = seen(quasi)
+    classes = ", ".join(f"c{place}" for place in range(1, len(columns) + 1))
+    named = ", ".join(f"{each} as c{place}" for place, each in enumerate(columns, 1))
+    listed = ", ".join(columns)
+    size, times = np.array(class_sizes(con, relation, quasi), dtype=np.int64).reshape(-1, 2).T
     if len(size) == 0:
         return {}
     rows = int((size * times).sum())

@@ -11,9 +11,11 @@ from kgather._recoding import people, sql
 from kgather._recoding.told import told
 from kgather._settings.table import TableSettings
 from kgather._sql_functions import load
+from kgather._sql_text import identifier
 from kgather._tables import population
-from kgather._tables.audit import SMALLEST_INTERSECTION, TableAudit, checks, class_sizes, of_people, risks
+from kgather._tables.audit import SMALLEST_INTERSECTION, TableAudit, checks, of_people, risks
 from kgather._tables.dominated import dominated, greatest_share
+from kgather._verify.table import class_sizes
 
 _STEP = re.compile(r"create or replace temp (table|view) (\w+)")
 
@@ -41,6 +43,7 @@ def anonymize(
     refuse_missing(con, "the table", relation, named(settings))
     if settings.population is not None:
         refuse_missing(con, "the population", settings.population, list(settings.quasi_identifiers))
+    _refuse_aggregates(con, relation, settings)
     text = settings.model_dump_json(exclude_defaults=True)
     if groups_into is not None and settings.unit is None:
         msg = "groups are of people: give unit, the column that names them."
@@ -80,7 +83,7 @@ def anonymize(
     if of_population is not None:
         left |= population.risks(of_population)
     left |= {name: reported.pop(name) for name in ("minimality",) if name in reported}
-    return TableAudit(found, reported, left, class_sizes(con, into, settings))
+    return TableAudit(found, reported, left, class_sizes(con, into, list(settings.quasi_identifiers)))
 
 
 def warnings(settings: TableSettings, audit: TableAudit) -> Iterator[str]:
@@ -126,6 +129,20 @@ def refuse_missing(con: duckdb.DuckDBPyConnection, what: str, relation: str, col
     if missing:
         msg = f"{what} has no column {quoted(missing)}."
         raise InputError(msg)
+
+
+def _refuse_aggregates(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings) -> None:
+    for name, how in (settings.aggregate or {}).items():
+        if how == "same":
+            continue
+        try:
+            con.execute(f"describe select {people.function(how)}({identifier(name)}) from {relation}")
+        except duckdb.BinderException:
+            [(kind,)] = con.execute(
+                f"select column_type from (describe select {identifier(name)} from {relation})"
+            ).fetchall()
+            msg = f"column '{name}' is {kind}, of which there is no {how}. Cast it, or aggregate it in another way."
+            raise InputError(msg) from None
 
 
 def _drop(con: duckdb.DuckDBPyConnection, statements: list[str]) -> None:

@@ -13,7 +13,7 @@ from kgather._errors import InputError
 from kgather._methods import registered
 from kgather._release.release import AUDIT, DATABASE, FILES, REPORT, Check, unordered
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection, table
+from kgather._verify import connection, contents, table
 from kgather._verify.drawn_ids import UNLIKE_GROUP_IDS, UNLIKE_PSEUDONYMS
 from kgather._verify.models import verify_relation
 from kgather._verify.verdicts import at_least
@@ -41,6 +41,9 @@ _COLUMNS: Mapping[str, tuple[str, ...] | None] = {
     "group_vectors": ("group_id", "level", "factor"),
     "item_vectors": ("item_id", "level", "factor"),
 }
+
+_TABLES = tuple(f"kgather__{name}" for name in (*_COLUMNS, "audit", "metrics"))
+_MACROS = ("kg_rating",)
 
 
 def is_release(path: Path) -> bool:
@@ -95,7 +98,7 @@ def verify_release(folder: Path, k: int) -> tuple[Check, ...]:
             _none(con, "pseudonyms that do not look drawn at random", UNLIKE_PSEUDONYMS),
             _out_of_order(con, files),
             _named("columns that a release does not have", _foreign_columns(columns)),
-            _named(f"tables of {DATABASE} that a release does not have", _foreign_tables(con)),
+            _named(f"tables of {DATABASE} that a release does not have", contents.foreign(con, _TABLES, _MACROS)),
             _named("files that a release does not have", _foreign_files(folder)),
             _named(f"files that are not those of the checksums in {AUDIT}", _changed_files(folder, files, audit)),
         )
@@ -236,16 +239,6 @@ def _foreign_columns(columns: Mapping[str, tuple[list[str], list[str]]]) -> list
         found += [f"kgather__{name}: {column}" for column in of_table if column not in known]
         found += [f"kgather__{name} lacks {column}" for column in of_file if column not in of_table and column in known]
     return found
-
-
-def _foreign_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    query = """
-        select table_schema || '.' || table_name
-        from information_schema.tables
-        where table_catalog = 'release' and not (table_schema = 'main' and starts_with(table_name, 'kgather__'))
-        order by all
-    """
-    return [name for (name,) in con.sql(query).fetchall()]
 
 
 def _foreign_files(folder: Path) -> list[str]:

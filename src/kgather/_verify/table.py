@@ -1,6 +1,7 @@
 """A release of a table: all that it promises, files that agree, and nothing beside what belongs there."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ from kgather._errors import InputError
 from kgather._recoding.hierarchies import lines
 from kgather._release.release import AUDIT, DATABASE, REPORT, Check
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection, people
+from kgather._verify import connection, contents, people
 from kgather._verify.asked import Asked
 from kgather._verify.models import verify_models
 
 FILE = "table.parquet"
 TABLE = "kgather__table"
 DISTRIBUTION = "kgather__distribution"
+_AUDIT = "kgather__audit"
+_CHECK = ("check", "promised", "measured", "passed")
 
 
 def is_table(audit: Mapping[str, Any]) -> bool:
@@ -84,7 +87,7 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
                 "select count(*) from (from written) as a positional join (from written order by all) as b "
                 f"where not ({' and '.join(_same(name) for name in named)})"
             ).fetchall()[0][0]
-            known_tables = [TABLE, "kgather__audit"]
+            known_tables = [TABLE, _AUDIT]
             otherwise = 0
             if (shares := distribution("written", parameters)) is not None:
                 known_tables.append(DISTRIBUTION)
@@ -92,10 +95,11 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
                     f"select count(*) from ((({shares}) except all from release.{DISTRIBUTION}) union all "
                     f"(from release.{DISTRIBUTION} except all ({shares})))"
                 ).fetchall()[0][0]
-            tables = con.execute(
-                "select table_name from information_schema.tables where table_catalog = 'release' "
-                f"and not (table_schema = 'main' and table_name in ({', '.join(map(literal, known_tables))}))"
-            ).fetchall()
+            tables = contents.foreign(con, known_tables)
+            columns = [name for name in con.sql(f"from release.{TABLE}").columns if name not in named]
+            noted = con.sql(f"from release.{_AUDIT}")
+            checked = noted.columns, noted.fetchall()
+            sizes = class_sizes(con, "written", [str(name) for name in parameters.get("quasi_identifiers", [])])
         except duckdb.Error as error:
             msg = f"{folder} is no release: a file of it cannot be read ({type(error).__name__})."
             raise InputError(msg) from None
@@ -112,11 +116,51 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
             Check(f"rows in which {FILE} and {DATABASE} differ", 0, differ, differ == 0),
             Check("rows that are not in the order of what they show", 0, ordered, ordered == 0),
             Check("frequencies of all rows, for t, that are not those of the table", 0, otherwise, otherwise == 0),
+            _none(f"classes of other sizes than {AUDIT} says", _otherwise(sizes, audit.get("class_sizes"))),
+            _none(f"checks that {DATABASE} and {AUDIT} say otherwise", _said_otherwise(*checked, audit.get("checks"))),
+            _named(f"columns of {TABLE} that are not those of {FILE}", columns),
             _named("columns that the audit does not name", foreign),
-            _named(f"tables of {DATABASE} that a release does not have", [name for (name,) in tables]),
+            _named(f"tables of {DATABASE} that a release does not have", tables),
             _named("files that a release does not have", files),
             _named(f"files that are not those of the checksums in {AUDIT}", changed),
         )
+
+
+def class_sizes(con: duckdb.DuckDBPyConnection, relation: str, quasi: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """How many classes there are of each size: (rows, classes), the smallest first. quasi: columns by their names."""
+    listed = ", ".join(seen(quasi))
+    counted = f"select count(*) as n from {relation} group by {listed}"
+    return tuple(con.execute(f"select n, count(*) from ({counted}) group by n order by n").fetchall())
+
+
+def seen(quasi: Sequence[str]) -> list[str]:
+    """Columns as a reader tells their values apart, whatever the collation."""
+    return [f"encode(cast({identifier(name)} as varchar))" for name in quasi]
+
+
+def _otherwise(sizes: Sequence[tuple[int, int]], said: Any) -> int:
+    """The number of classes that are of another size than the audit says."""
+    written = Counter(dict(sizes))
+    try:
+        noted = Counter({int(rows): int(classes) for rows, classes in said})
+    except (TypeError, ValueError):
+        noted = Counter()
+    return max((written - noted).total(), (noted - written).total())
+
+
+def _said_otherwise(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], said: Any) -> int:
+    """The number of checks that are in one of both places alone. rows: those of the table, with these columns."""
+    noted = said if isinstance(said, list) else []
+    if tuple(columns) != _CHECK:
+        return max(len(rows), len(noted), 1)
+    listed = Counter(map(repr, ([name, *map(_number, more)] for name, *more in rows)))
+    told = [each if isinstance(each, dict) else {} for each in noted]
+    named = Counter(repr([each.get("check"), *(_number(each.get(key)) for key in _CHECK[1:])]) for each in told)
+    return max((listed - named).total(), (named - listed).total())
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _of_pseudonyms(con: duckdb.DuckDBPyConnection, pseudonym: Any) -> Iterator[Check]:
@@ -129,6 +173,10 @@ def _of_pseudonyms(con: duckdb.DuckDBPyConnection, pseudonym: Any) -> Iterator[C
 
 def _same(name: str) -> str:
     return f"a.{identifier(name)} is not distinct from b.{identifier(name)}"
+
+
+def _none(check: str, found: int) -> Check:
+    return Check(check, 0, found, found == 0)
 
 
 def _named(check: str, found: list[str]) -> Check:
