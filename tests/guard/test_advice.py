@@ -55,7 +55,7 @@ def test_instead_of_an_argument_in_modes_that_add_up_columns(ask: Ask, argument:
     ("argument", "what", "advice"),
     [
         ("SUM(CBRT(salary))", "CBRT", "An argument is a column, or computed from columns of one row by + - * /"),
-        ("COUNT(NULLIF(city, 'Graz'))", "NULLIF", "An argument is a column, or computed from columns of one row by"),
+        ("AVG(NULLIF(city, 'Graz'))", "NULLIF", "An argument is a column, or computed from columns of one row by"),
         ("STDDEV(CASE WHEN salary > 3 THEN age END)", "CASE", "Use STDDEV_SAMP(column) FILTER (WHERE condition)."),
         ("SUM(3 % 2)", "A constant", "Use COUNT(*), and arithmetic with it."),
     ],
