@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import kgather
 from kgather._cli.app import app
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
@@ -213,6 +214,7 @@ def test_a_release_of_a_chain_needs_its_map(plain: Two, tmp_path: Path) -> None:
 
 def _erase(two: Two, tmp_path: Path, users: list[str], *more: object) -> tuple[int, str, Path]:
     work = tmp_path / "work"
+    tmp_path.mkdir(exist_ok=True)
     if not work.exists():
         shutil.copytree(two.work(2), work)
     (tmp_path / "users.txt").write_text("\n".join(["user_id", *users]) + "\n", encoding="utf-8")
@@ -289,3 +291,38 @@ def test_who_is_unknown_cannot_be_erased(plain: Two, tmp_path: Path) -> None:
     assert (code, "1 of 1 users are not known" in said, "nobody" in said) == (2, True, False), said
     assert len(list(work.glob("release-*.duckdb"))) == 1
     assert sorted(file.name for file in work.iterdir()) == ["release-1.duckdb", "work.duckdb"]
+
+
+def test_python_makes_the_same_release_within_another_one(plain: Two, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(plain.work(2), tmp_path / name)
+    made = kgather.publish(
+        (), k=COARSE, within=plain.release(2), history=tmp_path / "one", out=tmp_path / "python", seed=3
+    )
+    options = ["--within", plain.release(2), "--history", tmp_path / "two", "--k", COARSE, "--seed", 3]
+    assert _run("publish", *options, "--out", tmp_path / "command")[0] == 0
+    shown = (
+        "select item_id, group_size, rating from kgather__ratings join kgather__groups using (group_id) order by all"
+    )
+    assert made.folder == tmp_path / "python"
+    assert _of(tmp_path / "python", shown) == _of(tmp_path / "command", shown)
+    with pytest.raises(InputError, match="makes a release of a finer one alone"):
+        kgather.publish(plain.folder / "ratings2.csv", k=COARSE, within=plain.release(2), out=tmp_path / "none")
+
+
+def test_python_erases_as_the_command_does(proven: Two, tmp_path: Path) -> None:
+    user, *others = sorted(_history(proven.work(2), "user_id, group_id"))
+    shutil.copytree(proven.work(2), tmp_path / "work")
+    places = {"history": tmp_path / "work", "release": proven.release(2), "out": tmp_path / "left"}
+    with pytest.raises(InputError, match="not one text"):
+        kgather.erase(user, **places)
+    with pytest.raises(InputError, match="1 of 2 users are not known") as unknown:
+        kgather.erase([others[0], "nobody"], **places)
+    assert "nobody" not in str(unknown.value)
+    assert not (tmp_path / "left").exists()
+    erased = kgather.erase([user], **places)
+    assert (erased.groups, erased.release) == (1, tmp_path / "left")
+    assert _erase(proven, tmp_path / "command", [user])[0] == 0
+    cells = "select group_id, item_id, rating from kgather__ratings order by all"
+    assert _of(tmp_path / "left", cells) == _of(tmp_path / "command" / "left", cells)
+    assert user not in _history(tmp_path / "work", "user_id, group_id")
