@@ -15,9 +15,10 @@ from kgather._loaders import LoadOptions
 from kgather._settings.table import table_settings
 from kgather._tables.again import opened, release_settings
 from kgather._tables.attacks import attack
-from kgather._tables.audit import class_sizes, risks, risks_of_release
+from kgather._tables.audit import risks, risks_of_release
 from kgather._tables.journalist import read_population
 from kgather._tables.release import publish_table
+from kgather._verify.table import class_sizes
 from kgather.udfs.attacking._boxes import best_boxes, points_in, rows_alike
 from kgather.udfs.measuring.population import chance_of_one
 from kgather.udfs.recoding.loss import ColumnLoss, losses
@@ -31,7 +32,7 @@ def test_risks_by_hand() -> None:
     settings = table_settings({"k": 2, "quasi_identifiers": ["q"], "sensitive": ["s"], "sampling_fraction": 1.0})
     with duckdb.connect() as con:
         con.register("shown", pa.table({"q": [q for q, _ in SHOWN], "s": [s for _, s in SHOWN]}))
-        assert class_sizes(con, "shown", settings) == ((2, 1), (6, 1))
+        assert class_sizes(con, "shown", ["q"]) == ((2, 1), (6, 1))
         found = risks(con, "shown", settings)
     assert found["prosecutor"] == found["journalist"] == 0.5
     assert found["marketer"] == found["journalist_mean"] == 2 / 8
