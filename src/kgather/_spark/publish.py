@@ -443,6 +443,7 @@ def _put_counts(con: duckdb.DuckDBPyConnection, counts: Counts, user_type: IdTyp
     for name, rows in (
         (statements.READ, read),
         (statements.STAGED, [(f"{_number(rating)} as rating", times) for rating, times in ratings]),
+        (statements.STAGED_OF_READ, [("1 as one", counts.staged)]),
         (statements.REJECTED, [*rejected, (nobody, 0)]),
         (statements.USERS, [(people, counts.users)]),
     ):

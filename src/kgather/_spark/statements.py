@@ -10,6 +10,7 @@ from kgather._settings.publication import PublishSettings
 
 LOADED = "kgather_loaded"
 READ, STAGED = "base_kgather__read_ratings", "stg_kgather__ratings"
+STAGED_OF_READ = "base_kgather__staged_of_read"
 REJECTED = "int_kgather__rejected_ratings"
 USERS, ITEMS = "int_kgather__users", "int_kgather__items"
 MODELS = (READ, "base_kgather__sorted_ratings", "base_kgather__repeated_pairs", STAGED, USERS, REJECTED, ITEMS)
