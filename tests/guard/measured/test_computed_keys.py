@@ -98,6 +98,16 @@ def test_who_is_beside_a_list_is_in_the_error_where_no_one_knows_the_group(asked
     assert error >= 400
 
 
+def test_a_constant_beside_a_list_may_be_what_others_have(asked: Asked) -> None:
+    """Who lives in t2 is not listed: nobody knows who of the others does, so none of them is in the rest."""
+    answer = asked.guard.answer(
+        "SELECT CASE WHEN town = 't2' THEN 1 ELSE 0 END AS x, COUNT(*) AS n FROM people GROUP BY 1"
+    )
+    (errors,) = answer.errors.values()
+    (error,) = (value for name in errors.column_names if name.endswith("_error") for value in errors[name].to_pylist())
+    assert error >= 400
+
+
 def test_a_key_that_keeps_values_apart_costs_nothing_once_they_are_known(asked: Asked) -> None:
     asked.guard.query("SELECT city, COUNT(*) AS n FROM people GROUP BY 1")
     for key in ("COALESCE(city, 'none')", "city || '!'"):

@@ -19,7 +19,6 @@ from kgather._guard.measured.features import (
     Asked,
     Feature,
     as_feature,
-    for_others,
     is_fine_date,
     is_of_rows,
     keeps_apart,
@@ -29,7 +28,7 @@ from kgather._guard.measured.features import (
     symbols,
     with_one_condition,
 )
-from kgather._guard.measured.grid import Grid, Scratch, TooWide, grid, is_guessed, leaves, names_another
+from kgather._guard.measured.grid import Grid, Scratch, TooWide, for_others, grid, is_guessed, leaves, names_another
 from kgather._guard.measured.measuring import CELLS, Session, Spent, Wanted
 from kgather._guard.measured.model import Axis, Floats, Table, joint, one_of, pair_of
 from kgather._guard.measured.reading import GRANULES
@@ -147,7 +146,9 @@ class Counts:
             own = [leaf for leaf in leaves(cells.asked.condition) if symbols(leaf) == {at}]
             guessed = other is not None and (
                 any(is_guessed(leaf) or names_another(leaf, axis.domain) for leaf in own)
-                or any(at in symbols(for_others(key, at)) and not keeps_apart(key) for key in cells.asked.keys)
+                or any(
+                    at in symbols(for_others(key, at, axis.domain)) and not keeps_apart(key) for key in cells.asked.keys
+                )
             )
             one = self.session.model.one("", axis.name, axis.domain) if guessed else None
             if one is None or other is None:

@@ -193,18 +193,6 @@ def _is_closed(base: Expr, catalog: Catalog) -> bool:
     return base.kind == "integer" and ends is not None and ends[1] - ends[0] < SPAN
 
 
-def for_others(expr: Expr, place: int) -> Expr:
-    """An expression over features as it is for a value of one of them that is none of the domain's: unequal to every
-    constant, and not missing. What tells more of it is left as it is."""
-    if not isinstance(expr, Op):
-        return expr
-    if symbols(expr) == {place} and expr.name in ("=", "<>", "is null", "is not distinct"):
-        of, *constants = sorted(expr.args, key=lambda arg: isinstance(arg, Literal))
-        if isinstance(of, Bound) and all(isinstance(one, Literal) and one.value is not None for one in constants):
-            return Literal(value=expr.name == "<>", kind="boolean")
-    return Op(expr.name, tuple(for_others(arg, place) for arg in expr.args), expr.kind)
-
-
 def _is_fine(base: Expr, catalog: Catalog) -> bool:
     """Whether values are numbers of which the policy neither lists any, nor says that they are a few whole ones."""
     if not isinstance(base, Bound) or base.kind not in NUMERIC:

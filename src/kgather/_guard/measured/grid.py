@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._guard.measured.domain import Domain
-from kgather._guard.measured.features import PRESENT, SYMBOLS, Asked, for_others, symbols
+from kgather._guard.measured.features import PRESENT, SYMBOLS, Asked, symbols
 from kgather._guard.measured.model import Axis
 from kgather._guard.plan import TRUE, Bound, Expr, Literal, Op, Value
 from kgather._guard.render import expression
@@ -128,9 +128,9 @@ class Scratch:
             if condition or not left:
                 return expression(one, lambda _: "", lambda bound: names[bound.column])
             (at, place), *rest = left
-            if place in symbols(for_others(expr, place)):
+            if place in symbols(for_others(expr, place, of[at])):
                 return write(one, rest)
-            other = write(for_others(one, place), rest)
+            other = write(for_others(one, place, of[at]), rest)
             return f"case when d{at}.kg_code = {of[at].other_code} then {other} else {write(one, rest)} end"
 
         written = write(expr, others)
@@ -142,7 +142,9 @@ class Scratch:
         found = self._con.sql(sql).to_arrow_table()["kg_found"].combine_chunks()
         other = np.zeros(shape, dtype=bool)
         for at, domain in enumerate(of):
-            if domain.other_code is not None and (condition or places[at] in symbols(for_others(expr, places[at]))):
+            if domain.other_code is not None and (
+                condition or places[at] in symbols(for_others(expr, places[at], domain))
+            ):
                 other[(slice(None),) * at + (domain.other_code,)] = True
         if condition:
             truth = found.to_numpy(zero_copy_only=False).astype(np.int8).reshape(shape)
@@ -189,6 +191,20 @@ def names_another(condition: Expr, domain: Domain) -> bool:
         return False
     named = [arg.value for arg in condition.args if isinstance(arg, Literal) and arg.value is not None]
     return any(not _is_among(value, domain) for value in named)
+
+
+def for_others(expr: Expr, place: int, domain: Domain) -> Expr:
+    """An expression over features as it is for a value of one of them that is none of the domain's: unequal to those,
+    and not missing. What tells more of it, or names a constant that may be it, is left as it is."""
+    if not isinstance(expr, Op):
+        return expr
+    if symbols(expr) == {place} and expr.name in ("=", "<>", "is null", "is not distinct"):
+        of, *constants = sorted(expr.args, key=lambda arg: isinstance(arg, Literal))
+        if isinstance(of, Bound) and all(
+            isinstance(one, Literal) and one.value is not None and _is_among(one.value, domain) for one in constants
+        ):
+            return Literal(value=expr.name == "<>", kind="boolean")
+    return Op(expr.name, tuple(for_others(arg, place, domain) for arg in expr.args), expr.kind)
 
 
 def _is_among(value: Value, domain: Domain) -> bool:
