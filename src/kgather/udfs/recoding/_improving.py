@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from kgather.udfs._shared.hashing import keyed, mix
-from kgather.udfs.recoding._index import cheapest, shelved, widen
+from kgather.udfs.recoding._index import boxed, cheapest, put_box, widen
 from kgather.udfs.recoding._seeding import seeding_order
-from kgather.udfs.recoding.loss import box_loss, interval_loss, joined_loss
+from kgather.udfs.recoding.loss import box_loss, interval_loss, joined_losses
 
 _LEAST = 1e-7  # sums of losses that fall by less have not fallen
 _PASSES = 3  # over the rows of classes that were grown anew
@@ -88,7 +88,7 @@ def improve(low, high, of, group, n_classes, parts, k, seed, rounds, neighbours,
     )  # fmt: skip
     place_of = np.full(len(classes.head), -1, np.int64)
     for turn in range(rounds):
-        index = _indexed(table, classes, place_of)
+        index = _indexed(table, classes, place_of, k)
         changed = _move_rows(table, classes, index, k, keyed(seed, turn, 1))
         changed += _dissolve_classes(table, classes, index, k)
         if tries > 0:
@@ -122,22 +122,13 @@ class _Classes(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """An index of classes (see `_index`): the class of each place, the place of each class (-1: none), and what
-    `cheapest` looks at. `first`, `last`, `alive`, `mass` and `loss` follow the classes; what is tried is undone."""
+    """An index of classes: the class of each place, the place of each class (-1: none), and `Boxes`, which follow the
+    classes; what is tried is undone. least: the rows that every class has."""
 
     ids: Any
     place_of: Any
-    bucket_of: Any
-    start: Any
-    first: Any
-    last: Any
-    alive: Any
-    mass: Any
-    loss: Any
-    bucket_low: Any
-    bucket_high: Any
-    shelf_low: Any
-    shelf_high: Any
+    boxes: Any
+    least: Any
 
 
 @njit(nogil=True, cache=True)
@@ -168,37 +159,24 @@ def _classes_of(table, capacity):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _indexed(table, classes, place_of):  # type: ignore[no-untyped-def]
+def _indexed(table, classes, place_of, k):  # type: ignore[no-untyped-def]
     """The index of the classes that have rows; place_of int64[capacity] is written. O(classes log classes)."""
     ids = np.flatnonzero(classes.rows)
-    order, bucket_of, start, bucket_low, bucket_high, shelf_low, shelf_high = shelved(
-        classes.low[ids], classes.high[ids], table.parts
-    )
+    rows = classes.rows[ids]
+    order, boxes = boxed(classes.low[ids], classes.high[ids], rows, rows, classes.loss[ids], table.parts)
     ids = ids[order]
     place_of[:] = -1
     for p in range(len(ids)):
         place_of[ids[p]] = p
-    return _Index(
-        ids, place_of, bucket_of, start, classes.low[ids], classes.high[ids], classes.rows[ids], classes.rows[ids],
-        classes.loss[ids], bucket_low, bucket_high, shelf_low, shelf_high,
-    )  # fmt: skip
+    return _Index(ids, place_of, boxes, k)
 
 
 @njit(nogil=True, cache=True)
-def _nearest(table, index, low, high, i, weight, limit, home, spared):  # type: ignore[no-untyped-def]
-    """As `cheapest`, in an index of classes."""
+def _nearest(table, index, low, high, weight, limit, place, spared):  # type: ignore[no-untyped-def]
+    """As `cheapest`, in an index of classes, from the bucket of a place on."""
     return cheapest(
-        table.parts, low, high, i, weight, limit, home, spared, index.first, index.last, index.alive, index.mass,
-        index.loss, index.start, index.bucket_low, index.bucket_high, index.shelf_low, index.shelf_high,
+        table.parts, low, high, weight, index.least, limit, index.boxes.bucket_of[place], spared, index.boxes
     )  # fmt: skip
-
-
-@njit(nogil=True, cache=True)
-def _widen_shelf(index, p, low, high, i):  # type: ignore[no-untyped-def]
-    """Bucket and shelf of a place cover the box i of low, high, too."""
-    b = index.bucket_of[p]
-    widen(index.bucket_low, index.bucket_high, b, low, high, i)
-    widen(index.shelf_low, index.shelf_high, b // 16, low, high, i)
 
 
 @njit(nogil=True, cache=True)
@@ -215,17 +193,13 @@ def _move_rows(table, classes, index, k, seed):  # type: ignore[no-untyped-def]
         if classes.rows[c] <= k or p < 0 or classes.loss[c] == 0.0:
             continue
         rest = classes.loss[c]
-        at_edge = False
-        for j in range(d):
-            if low[t, j] == classes.low[c, j] or high[t, j] == classes.high[c, j]:
-                at_edge = True
-        if at_edge:
+        if _at_edge(classes.low[c], classes.high[c], low[t], high[t]):
             rest = _without(table.parts, low, high, of, classes.head, classes.after, c, r, box)
         else:
             for j in range(d):
                 box[0, j], box[1, j] = classes.low[c, j], classes.high[c, j]
         gain = classes.rows[c] * classes.loss[c] - (classes.rows[c] - 1) * rest - _LEAST
-        _, q = _nearest(table, index, low, high, t, 1, gain, index.bucket_of[p], p)
+        _, q = _nearest(table, index, low[t], high[t], 1, gain, p, p)
         if q < 0:
             continue
         other = index.ids[q]
@@ -248,11 +222,10 @@ def _move_rows(table, classes, index, k, seed):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _follow(classes, index, c):  # type: ignore[no-untyped-def]
     """The index has what class c is now."""
-    p = index.place_of[c]
-    index.alive[p], index.mass[p], index.loss[p] = classes.rows[c], classes.rows[c], classes.loss[c]
+    p, boxes = index.place_of[c], index.boxes
+    boxes.alive[p], boxes.mass[p], boxes.loss[p] = classes.rows[c], classes.rows[c], classes.loss[c]
     if classes.rows[c] > 0:
-        index.first[p], index.last[p] = classes.low[c], classes.high[c]
-        _widen_shelf(index, p, classes.low, classes.high, c)
+        put_box(boxes, p, classes.low[c], classes.high[c])
 
 
 @njit(nogil=True, cache=True)
@@ -260,31 +233,33 @@ def _dissolve_classes(table, classes, index, k):  # type: ignore[no-untyped-def]
     """Classes whose rows cost less in others are dissolved. Returns how many are."""
     kind, at, size, flat, cap, bound = table.parts
     low, high, of, group = table.low, table.high, table.of, table.group
-    d = low.shape[1]
+    boxes, d = index.boxes, low.shape[1]
     dissolved = 0
-    for place in np.argsort(-index.loss, kind="mergesort"):
+    for place in np.argsort(-boxes.loss, kind="mergesort"):
         c = index.ids[place]
         if classes.rows[c] == 0 or classes.rows[c] > 3 * k or classes.loss[c] == 0.0:
             continue
         allowed = classes.rows[c] * classes.loss[c] - _LEAST
         members = np.empty(classes.rows[c], np.int64)
-        to = np.empty(classes.rows[c], np.int64)
+        to, old_loss = np.empty(classes.rows[c], np.int64), np.empty(classes.rows[c])
         old_low, old_high = np.empty((classes.rows[c], d), np.int32), np.empty((classes.rows[c], d), np.int32)
+        new_low, new_high = np.empty((1, d), np.int32), np.empty((1, d), np.int32)
         r, moved, fits = classes.head[c], 0, True
-        index.alive[place] = 0
+        boxes.alive[place] = 0
         while r >= 0:
             t = of[r]
-            increase, q = _nearest(table, index, low, high, t, 1, allowed, index.bucket_of[place], -1)
+            increase, q = _nearest(table, index, low[t], high[t], 1, allowed, place, -1)
             if q < 0:
                 fits = False
                 break
-            members[moved], to[moved] = r, q
-            old_low[moved], old_high[moved] = index.first[q], index.last[q]
-            widen(index.first, index.last, q, low, high, t)
-            index.loss[q] = box_loss(kind, at, size, flat, cap, bound, index.first, index.last, q)
-            index.mass[q] += 1
-            index.alive[q] += 1
-            _widen_shelf(index, q, index.first, index.last, q)
+            members[moved], to[moved], old_loss[moved] = r, q, boxes.loss[q]
+            old_low[moved], old_high[moved] = boxes.first[:, q], boxes.last[:, q]
+            new_low[0], new_high[0] = old_low[moved], old_high[moved]
+            widen(new_low, new_high, 0, low, high, t)
+            put_box(boxes, q, new_low[0], new_high[0])
+            boxes.loss[q] = box_loss(kind, at, size, flat, cap, bound, new_low, new_high, 0)
+            boxes.mass[q] += 1
+            boxes.alive[q] += 1
             allowed -= increase
             moved += 1
             r = classes.after[r]
@@ -296,22 +271,22 @@ def _dissolve_classes(table, classes, index, k):  # type: ignore[no-untyped-def]
                 group[r] = other
                 classes.rows[other] += 1
                 widen(classes.low, classes.high, other, low, high, of[r])
-                classes.loss[other] = index.loss[to[i]]
+                classes.loss[other] = boxes.loss[to[i]]
             classes.rows[c] = 0
-            index.mass[place] = 0
+            boxes.mass[place] = 0
             classes.loss[c] = 0.0
             dissolved += 1
         else:
             for i in range(moved - 1, -1, -1):
                 q = to[i]
-                index.first[q], index.last[q] = old_low[i], old_high[i]
-                index.mass[q] -= 1
-                index.alive[q] -= 1
-                index.loss[q] = box_loss(kind, at, size, flat, cap, bound, index.first, index.last, q)
-            index.alive[place] = classes.rows[c]
+                boxes.first[:, q], boxes.last[:, q] = old_low[i], old_high[i]
+                boxes.mass[q] -= 1
+                boxes.alive[q] -= 1
+                boxes.loss[q] = old_loss[i]
+            boxes.alive[place] = classes.rows[c]
     # The loss of several classes that a row was moved to is that of the last row.
     for p in range(len(index.ids)):
-        classes.loss[index.ids[p]] = index.loss[p]
+        classes.loss[index.ids[p]] = boxes.loss[p]
     return dissolved
 
 
@@ -322,15 +297,16 @@ def _gathered_around(table, classes, index, c, k, neighbours):  # type: ignore[n
     pool_rows = classes.rows[c]
     for _ in range(neighbours):
         for e in together:
-            index.alive[index.place_of[e]] = 0
-        home = index.bucket_of[index.place_of[c]]
-        _, q = _nearest(table, index, classes.low, classes.high, c, classes.rows[c], 1e300, home, -1)
+            index.boxes.alive[index.place_of[e]] = 0
+        _, q = _nearest(
+            table, index, classes.low[c], classes.high[c], classes.rows[c], 1e300, index.place_of[c], -1
+        )  # fmt: skip
         if q < 0 or pool_rows + classes.rows[index.ids[q]] > _CROWD * k:
             break
         together.append(index.ids[q])
         pool_rows += classes.rows[index.ids[q]]
     for e in together:
-        index.alive[index.place_of[e]] = classes.rows[e]
+        index.boxes.alive[index.place_of[e]] = classes.rows[e]
     return together
 
 
@@ -379,7 +355,7 @@ def _grow_classes_anew(table, classes, index, k, seed, turn, neighbours, tries):
             for i in range(made):
                 e = slots[i]
                 classes.rows[e] = local_rows[i]
-                classes.low[e], classes.high[e], classes.loss[e] = local_low[i], local_high[i], local_loss[i]
+                classes.low[e], classes.high[e], classes.loss[e] = local_low[:, i], local_high[:, i], local_loss[i]
             for e in together:
                 _follow(classes, index, e)
             before_loss = total
@@ -435,47 +411,53 @@ def _join_leftovers(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _at_edge(box_low, box_high, low, high):  # type: ignore[no-untyped-def]
+    """Whether the box low..high touches the edge of the box around it, so that this may be smaller without it."""
+    touches = False
+    for j in range(len(low)):
+        touches |= low[j] == box_low[j] or high[j] == box_high[j]
+    return touches
+
+
+@njit(nogil=True, cache=True)
 def _grown_anew(parts, low, high, of, pool, k, seed):  # type: ignore[no-untyped-def]
-    """Classes of the rows pool int64[p] grown from random seeds: (number, class int64[p], boxes, rows, loss, sum)."""
+    """Classes of the rows pool int64[p] grown from random seeds: (number, class int64[p], boxes int32[d, p / k], rows,
+    loss, sum of all). O(p^2 d)."""
     kind, at, size, flat, cap, bound = parts
     p, d = len(pool), low.shape[1]
     most = p // k
     local = np.full(p, -1, np.int64)
-    box_low, box_high = np.zeros((most, d), np.int32), np.zeros((most, d), np.int32)
+    box_low, box_high = np.zeros((d, most), np.int32), np.zeros((d, most), np.int32)
     rows, loss = np.zeros(most, np.int64), np.zeros(most)
+    # The rows that are in no class come first, and their boxes lie column by column.
+    waiting = np.arange(p)
+    first, last, sums = np.empty((d, p), np.int32), np.empty((d, p), np.int32), np.empty(p)
+    for i in range(p):
+        for j in range(d):
+            first[j, i], last[j, i] = low[of[pool[i]], j], high[of[pool[i]], j]
+    box = np.empty((2, 1, d), np.int32)
     left, made = p, 0
     state = mix(seed)
     while left >= k and made < most:
         state = mix(state)
-        wanted = np.int64(state % np.uint64(left))
-        seeded = 0
-        for i in range(p):
-            if local[i] < 0:
-                if wanted == 0:
-                    seeded = i
-                    break
-                wanted -= 1
-        local[seeded] = made
-        box_low[made] = low[of[pool[seeded]]]
-        box_high[made] = high[of[pool[seeded]]]
-        rows[made] = 1
-        left -= 1
-        while rows[made] < k:
-            best, chosen = 1e300, -1
-            for i in range(p):
-                if local[i] >= 0:
-                    continue
-                t = of[pool[i]]
-                total = joined_loss(kind, at, size, flat, cap, bound, box_low, box_high, made, low, high, t, best)
-                if total < best:
-                    best, chosen = total, i
-            local[chosen] = made
-            widen(box_low, box_high, made, low, high, of[pool[chosen]])
+        chosen = np.int64(state % np.uint64(left))
+        box[0, 0], box[1, 0] = first[:, chosen], last[:, chosen]
+        while True:
+            local[waiting[chosen]] = made
             rows[made] += 1
+            for j in range(d):
+                box[0, 0, j] = min(box[0, 0, j], first[j, chosen])
+                box[1, 0, j] = max(box[1, 0, j], last[j, chosen])
+                first[j, chosen], last[j, chosen] = first[j, left - 1], last[j, left - 1]
+            waiting[chosen] = waiting[left - 1]
             left -= 1
-        loss[made] = box_loss(kind, at, size, flat, cap, bound, box_low, box_high, made)
+            if rows[made] == k:
+                break
+            joined_losses(parts, box[0, 0], box[1, 0], first, last, 0, left, 1e300, sums)
+            chosen = np.argmin(sums[:left])
+        box_low[:, made], box_high[:, made] = box[0, 0], box[1, 0]
+        loss[made] = box_loss(kind, at, size, flat, cap, bound, box[0], box[1], 0)
         made += 1
-    box = np.empty((2, d), np.int32)
     for turn in range(1 + _PASSES):
         changed = 0
         for i in range(p):
@@ -485,38 +467,38 @@ def _grown_anew(parts, low, high, of, pool, k, seed):  # type: ignore[no-untyped
             if c >= 0:
                 if turn == 0 or rows[c] <= k:
                     continue
-                begun = False
-                for e in range(p):
-                    if local[e] == c and e != i:
-                        u = of[pool[e]]
-                        for j in range(d):
+                box[0, 0], box[1, 0] = box_low[:, c], box_high[:, c]
+                if _at_edge(box[0, 0], box[1, 0], low[t], high[t]):
+                    begun = False
+                    for e in range(p):
+                        if local[e] == c and e != i:
+                            u = of[pool[e]]
                             if begun:
-                                box[0, j] = min(box[0, j], low[u, j])
-                                box[1, j] = max(box[1, j], high[u, j])
+                                widen(box[0], box[1], 0, low, high, u)
                             else:
-                                box[0, j], box[1, j] = low[u, j], high[u, j]
-                        begun = True
-                for j in range(d):
-                    rest += interval_loss(kind, at, size, flat, cap, bound, j, box[0, j], box[1, j])
+                                box[0, 0], box[1, 0] = low[u], high[u]
+                            begun = True
+                rest = box_loss(kind, at, size, flat, cap, bound, box[0], box[1], 0)
                 gain = rows[c] * loss[c] - (rows[c] - 1) * rest - _LEAST
-            best, chosen = gain, -1
-            for e in range(made):
-                if e == c:
+                if gain <= 0.0:
                     continue
-                limit = (best + rows[e] * loss[e]) / (rows[e] + 1)
-                total = joined_loss(kind, at, size, flat, cap, bound, box_low, box_high, e, low, high, t, limit)
-                increase = (rows[e] + 1) * total - rows[e] * loss[e]
-                if total <= limit and increase < best:
-                    best, chosen = increase, e
+            best, chosen = gain, np.int64(-1)
+            joined_losses(parts, low[t], high[t], box_low, box_high, 0, made, 1e300, sums)
+            for e in range(made):
+                increase = (rows[e] + 1) * sums[e] - rows[e] * loss[e]
+                if e != c and increase < best:
+                    best, chosen = increase, np.int64(e)
             if chosen < 0:
                 continue
             local[i] = chosen
-            widen(box_low, box_high, chosen, low, high, t)
             rows[chosen] += 1
-            loss[chosen] = box_loss(kind, at, size, flat, cap, bound, box_low, box_high, chosen)
+            loss[chosen] = sums[chosen]
+            for j in range(d):
+                box_low[j, chosen] = min(box_low[j, chosen], low[t, j])
+                box_high[j, chosen] = max(box_high[j, chosen], high[t, j])
             if c >= 0:
                 rows[c] -= 1
-                box_low[c], box_high[c], loss[c] = box[0], box[1], rest
+                box_low[:, c], box_high[:, c], loss[c] = box[0, 0], box[1, 0], rest
             changed += 1
         if changed == 0 and turn > 0:
             break

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from kgather.udfs._shared.hashing import keyed
-from kgather.udfs.recoding._index import cheapest, shelved, widen
+from kgather.udfs.recoding._index import boxed, cheapest
 
 
 @njit(nogil=True, cache=True)
@@ -32,47 +32,43 @@ def grow_classes(low, high, counts, parts, k, seed):  # type: ignore[no-untyped-
     piece_of.pop()
     piece_rows.pop()
     found = np.int64(0)
-    box_low, box_high = np.empty((1, d), np.int32), np.empty((1, d), np.int32)
+    box_low, box_high = np.empty(d, np.int32), np.empty(d, np.int32)
     place_of = np.full(m, -1, np.int64)
     built, living = 0, m
     mass, loss = np.zeros(m, np.int64), np.zeros(m)  # what is joined is in no class yet
-    first, last, left = low, high, left_of
-    order, of_place, start, bucket_low, bucket_high, shelf_low, shelf_high = shelved(low[:1], high[:1], parts)
+    order, boxes = boxed(low[:1], high[:1], counts[:1], mass[:1], loss[:1], parts)
     for seeded in seeding_order(m, seed):
         if left_of[seeded] == 0 or (left_of[seeded] < k and total < k):
             continue
         if living * 2 < built or built == 0:
             ids = np.flatnonzero(left_of)
-            order, of_place, start, bucket_low, bucket_high, shelf_low, shelf_high = shelved(low[ids], high[ids], parts)
+            order, boxes = boxed(low[ids], high[ids], left_of[ids], mass[ids], loss[ids], parts)
             order = ids[order]
-            first, last, left = low[order], high[order], left_of[order]
             for p in range(len(order)):
                 place_of[order[p]] = p
             built, living = len(order), len(order)
         p = place_of[seeded]
-        box_low[0] = first[p]
-        box_high[0] = last[p]
-        grown = left[p]
+        box_low[:] = low[seeded]
+        box_high[:] = high[seeded]
+        grown = boxes.alive[p]
         piece_class.append(found)
         piece_of.append(seeded)
         piece_rows.append(grown)
-        left[p] = 0
+        boxes.alive[p] = 0
         left_of[seeded] = 0
         living -= 1
         while grown < k:
-            _, q = cheapest(
-                parts, box_low, box_high, 0, 1, 1e300, of_place[p], -1, first, last, left, mass, loss, start,
-                bucket_low, bucket_high, shelf_low, shelf_high,
-            )  # fmt: skip
-            taken = min(left[q], k - grown)
+            _, q = cheapest(parts, box_low, box_high, 1, 0, 1e300, boxes.bucket_of[p], -1, boxes)
+            taken = min(boxes.alive[q], k - grown)
             piece_class.append(found)
             piece_of.append(order[q])
             piece_rows.append(taken)
-            left[q] -= taken
+            boxes.alive[q] -= taken
             left_of[order[q]] -= taken
-            if left[q] == 0:
+            if boxes.alive[q] == 0:
                 living -= 1
-            widen(box_low, box_high, 0, first, last, q)
+            np.minimum(box_low, low[order[q]], box_low)
+            np.maximum(box_high, high[order[q]], box_high)
             grown += taken
         total -= grown
         found += np.int64(1)

@@ -22,6 +22,7 @@ FORBIDDEN = 1e6
 """The loss of an interval that may not be shown: more than all others together."""
 _TABLE = 512  # codes of a column up to which its losses are a table
 _LINE, _PAIRS, _TREE = 0, 1, 2
+_CHECKED = 8  # columns after which sums that are too large already are not finished
 
 
 @dataclass(frozen=True)
@@ -225,29 +226,67 @@ def interval_loss(kind, at, size, flat, cap, bound, j, low, high):  # type: igno
 
 
 @njit(nogil=True, cache=True)
-def joined_loss(kind, at, size, flat, cap, bound, low, high, i, first, last, q, most):  # type: ignore[no-untyped-def]
-    """The loss of a row of box i of low, high joined with box q of first, last. What is above most may be too small.
-    O(d)."""
-    total = 0.0
-    for j in range(low.shape[1]):
-        a, b = min(low[i, j], first[q, j]), max(high[i, j], last[q, j])
-        total += interval_loss(kind, at, size, flat, cap, bound, j, a, b)
-        if total > most:
+def joined_losses(parts, low, high, first, last, begin, end, most, found):  # type: ignore[no-untyped-def]
+    """The losses of a row of the box low..high int32[d] joined with each of the boxes begin..end of first, last
+    int32[d, n], into found float64. Where all are above `most` they may be too small. O(d) for each.
+
+    A column of all boxes at a time: processors then look up many losses at once.
+    """
+    kind, at, size, flat, cap, bound = parts
+    n = end - begin
+    found[:n] = 0.0
+    for j in range(len(low)):
+        a, b = low[j], high[j]
+        starts, ends = first[j, begin:end], last[j, begin:end]
+        if kind[j] == 1:
+            codes = size[j]
+            table = flat[at[j] : at[j] + codes * codes]
+            for q in range(n):
+                found[q] += table[min(a, starts[q]) * codes + max(b, ends[q])]
+        else:
+            for q in range(n):
+                found[q] += interval_loss(
+                    kind, at, size, flat, cap, bound, j, min(a, starts[q]), max(b, ends[q])
+                )  # fmt: skip
+        if j % _CHECKED == _CHECKED - 1 and found[:n].min() > most:
             break
-    return total
 
 
 @njit(nogil=True, cache=True)
-def reached_loss(kind, at, size, flat, cap, bound, low, high, i, first, last, q, most):  # type: ignore[no-untyped-def]
-    """The least loss of a row of box i of low, high joined with anything that lies within box q of first, last. What is
-    above most may be too small. O(d)."""
-    total = 0.0
-    for j in range(low.shape[1]):
-        a, b = min(low[i, j], last[q, j]), max(high[i, j], first[q, j])
-        total += interval_loss(kind, at, size, flat, cap, bound, j, a, b)
-        if total > most:
+def least_increases(parts, low, high, weight, mass, first, last, begin, end, most, found):  # type: ignore[no-untyped-def]
+    """What the summed loss rises by at least where `weight` rows of the box low..high int32[d] join anything of `mass`
+    rows or more that lies within each of the boxes begin..end of first, last int32[d, n]; into found float64. Where all
+    are above `most` they may be too small. O(d) for each.
+
+    Each of the rows that join loses what the gap costs. Those that are joined lose no less than the whole box around
+    them would lose: the wider an interval is, the less it costs to widen it by a code.
+    """
+    kind, at, size, flat, cap, bound = parts
+    n = end - begin
+    found[:n] = 0.0
+    for j in range(len(low)):
+        a, b = low[j], high[j]
+        starts, ends = first[j, begin:end], last[j, begin:end]
+        if kind[j] == 1:
+            codes = size[j]
+            table = flat[at[j] : at[j] + codes * codes]
+            for q in range(n):
+                whole = table[min(a, starts[q]) * codes + max(b, ends[q])]
+                more = whole - table[starts[q] * codes + ends[q]]
+                reached = table[min(a, ends[q]) * codes + max(b, starts[q])]
+                found[q] += weight * reached + mass * (more if whole <= bound[j] else np.float32(0.0))
+        else:
+            for q in range(n):
+                whole = interval_loss(
+                    kind, at, size, flat, cap, bound, j, min(a, starts[q]), max(b, ends[q])
+                )  # fmt: skip
+                more = whole - interval_loss(kind, at, size, flat, cap, bound, j, starts[q], ends[q])
+                reached = interval_loss(
+                    kind, at, size, flat, cap, bound, j, min(a, ends[q]), max(b, starts[q])
+                )  # fmt: skip
+                found[q] += weight * reached + mass * (more if whole <= bound[j] else np.float32(0.0))
+        if j % _CHECKED == _CHECKED - 1 and found[:n].min() > most:
             break
-    return total
 
 
 @njit(nogil=True, cache=True)

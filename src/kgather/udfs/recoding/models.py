@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kgather._errors import InputError
 from kgather.udfs.recoding import holders
-from kgather.udfs.recoding._index import cheapest, shelved
+from kgather.udfs.recoding._index import boxed, cheapest
 from kgather.udfs.recoding.loss import Losses, box_loss
 
 KINDS = ("distinct", "entropy", "recursive", "alpha", "t_ordered", "t_equal", "t_hierarchical")
@@ -375,23 +375,21 @@ def partners(low, high, size, asking, parts):  # type: ignore[no-untyped-def]
     """For each class that asks the 8 that cost least to join, the cheapest first; int64[a, 8], -1: there is none."""
     kind, at, sizes, flat, cap, bound = parts
     g = len(low)
-    order, bucket_of, start, bucket_low, bucket_high, shelf_low, shelf_high = shelved(low, high, parts)
-    first, last, alive, mass = low[order], high[order], size[order], size[order]
-    loss = np.zeros(g)
+    loss = np.empty(g)
+    for c in range(g):
+        loss[c] = box_loss(kind, at, sizes, flat, cap, bound, low, high, c)
+    order, boxes = boxed(low, high, size, size, loss, parts)
+    least, alive = size.min(), boxes.alive
     place_of = np.empty(g, np.int64)
     for p in range(g):
         place_of[order[p]] = p
-        loss[p] = box_loss(kind, at, sizes, flat, cap, bound, first, last, p)
     found = np.full((len(asking), _PARTNERS), -1, np.int64)
     for number in range(len(asking)):
         c = asking[number]
         p = place_of[c]
         alive[p] = 0
         for turn in range(_PARTNERS):
-            _, q = cheapest(
-                parts, low, high, c, size[c], 1e300, bucket_of[p], -1, first, last, alive, mass, loss, start,
-                bucket_low, bucket_high, shelf_low, shelf_high,
-            )  # fmt: skip
+            _, q = cheapest(parts, low[c], high[c], size[c], least, 1e300, boxes.bucket_of[p], -1, boxes)
             if q < 0:
                 break
             found[number, turn] = order[q]
