@@ -420,7 +420,7 @@ def _suppressed(
         if gone >= settings.k and not (models and _fails_with_whole(sensitive, rows, inside, models, person)):
             names, group = np.unique(np.where(inside, g, group), return_inverse=True)
             return group.astype(np.int64), names == g
-    least = _in_steps(int(size[forbidden].sum()), settings.k)
+    least = min(_in_steps(int(size[forbidden].sum()), settings.k), total)
     msg = (
         f"about {least:,} rows or more would have to be suppressed, and at most {settings.suppress:g} of {total:,} may "
         "be. Allow wider ranges or a larger share of suppressed rows."
