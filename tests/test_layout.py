@@ -173,3 +173,16 @@ def test_what_is_documented_of_a_kernel_is_there(name: str) -> None:
     listed = set(documented_kernels()[name])
     assert listed
     assert listed <= defined
+
+
+@pytest.mark.parametrize("file", sorted((PACKAGE / "dbt").rglob("*.sql")), ids=lambda file: str(file.stem))
+def test_every_order_says_its_direction(file: Path) -> None:
+    """A database may have another one by default: `set default_order = 'desc'`."""
+    text = re.sub(r"--[^\n]*|/\*.*?\*/|\{#.*?#\}", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for order in re.finditer(r"\border by\s+", text):
+        # The clause ends where a bracket closes that was open before it.
+        depth, end = 0, order.end()
+        while end < len(text) and depth >= 0 and text[end] not in ";":
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        assert re.search(r"\b(asc|desc)\b", text[order.end() : end]), text[order.start() : end]

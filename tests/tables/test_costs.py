@@ -129,6 +129,15 @@ def test_what_is_measured_hangs_on_no_order_and_no_threads(method: str) -> None:
     assert set(first[1]) >= {"prosecutor", "marketer", "homogeneity", "background", "minimality"}
 
 
+def test_classes_that_show_the_same_are_one() -> None:
+    columns = ["zip", "job"]
+    table = pa.Table.from_pylist(people(300)).select(columns)
+    shown = kgather.anonymize(table, k=5, quasi_identifiers=columns, method="cluster", seed=1)
+    sizes = shown.rows.group_by(columns).aggregate([([], "count_all")])["count_all"].to_numpy()
+    assert shown.report["classes"] == len(sizes)
+    assert shown.report["costs"]["discernibility"] == (sizes.astype(float) ** 2).sum()
+
+
 def test_finer_classes_cost_less() -> None:
     rows = people(600, seed=2)
     fine, coarse = (

@@ -1,10 +1,13 @@
 """Tables and names that were not made to be easy."""
 
 import datetime
+from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from table_data import classes
 
@@ -98,8 +101,10 @@ def test_texts_may_be_anything_whatever_cells_show(asked: dict[str, object]) -> 
         (pa.table({"value": [b"a"] * 3}), "cannot be generalized"),
         (pa.table({"value": [float("inf"), 1.0, 2.0]}), "infinite numbers"),
         (pa.table({"value": [2**60, 1, 2]}), "beyond 2\\^53"),
+        (pa.table({"value": [Decimal("0.29999999999999999999"), Decimal("0.5")]}), "more than 15 digits"),
+        (pa.Table.from_arrays([pa.array([1, 2]), pa.array(["Ann", "Bob"])], names=["value", "Value"]), "2 columns are"),
     ],
-    ids=["lists", "structs", "bytes", "infinite", "long"],
+    ids=["lists", "structs", "bytes", "infinite", "long", "decimals", "names"],
 )
 def test_what_cannot_be_generalized_is_refused(table: pa.Table, told: str) -> None:
     with pytest.raises(InputError, match=told):
@@ -114,14 +119,77 @@ def test_a_value_of_the_data_is_in_no_message() -> None:
     assert "1 values of column 'job'" in str(raised.value)
 
 
-def test_collations_do_not_join_what_a_reader_tells_apart() -> None:
+@pytest.mark.parametrize(
+    ("collation", "default", "asked"),
+    [
+        ("nocase", "", "quasi_identifiers: ['name']"),
+        ("noaccent", "", "quasi_identifiers: ['age'], sensitive: ['name']"),
+        (None, "nocase", "quasi_identifiers: ['name']"),
+    ],
+)
+def test_collations_that_join_what_a_reader_tells_apart_are_refused(
+    collation: str | None, default: str, asked: str
+) -> None:
     with duckdb.connect() as con:
         kgather.load(con)
-        con.execute("create table people (name varchar collate nocase)")
-        con.execute("insert into people select x from (values ('A'), ('a'), ('A'), ('a'), ('b'), ('b')) as r (x)")
-        con.execute("create table shown as from kg_anonymize('people', {k: 2, quasi_identifiers: ['name']})")
-        assert con.sql("select min(class_size) from kg_class_sizes('shown', ['name'])").fetchall()[0][0] >= 2
+        con.execute(f"create table people (age integer, name varchar {'collate ' + collation if collation else ''})")
+        con.execute("insert into people select 1, x from (values ('A'), ('a'), ('A'), ('a'), ('b'), ('b')) as r (x)")
+        con.execute(f"set default_collation = '{default}'")
+        with pytest.raises(duckdb.Error, match="is compared by a collation"):
+            con.execute(f"create table shown as from kg_anonymize('people', {{k: 2, {asked}}})")
+        con.execute("set default_collation = ''")
+        con.execute("create view plain as select * replace (name collate c as name) from people")
+        con.execute(f"create table shown as from kg_anonymize('plain', {{k: 2, {asked}}})")
         assert con.sql("select count(*) from shown").fetchall() == [(6,)]
+
+
+def test_the_order_that_a_database_takes_by_default_changes_no_cell() -> None:
+    people = "select ['farmer', 'baker', 'clerk'][1 + i % 3] as job, i % 2 = 0 as owner, i // 2 % 4 as ill, i as number"
+    asked = "{k: 5, quasi_identifiers: ['job', 'owner'], sensitive: ['ill'], others: ['number'], t: 0.4}"
+    found = []
+    for order, nulls in (("asc", "nulls_last"), ("desc", "nulls_first")):
+        with duckdb.connect() as con:
+            kgather.load(con)
+            con.execute(f"set default_order = '{order}'")
+            con.execute(f"set default_null_order = '{nulls}'")
+            con.execute(f"create table people as {people} from range(240) as r (i)")
+            con.execute(f"create table shown as from kg_anonymize('people', {asked})")
+            found.append(con.sql("from shown order by number asc").fetchall())
+            assert con.sql(
+                "select count(*) from shown join people using (number) "
+                "where shown.job not in (people.job, '*') or shown.ill <> people.ill"
+            ).fetchall() == [(0,)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("asked", [{"step": 10}, {"cuts": [0.0, 50.0]}, {"widest": 1}])
+def test_cuts_of_a_text_are_refused(asked: dict[str, object]) -> None:
+    table = pa.table({"age": ["20", "21", "22", "unknown"] * 10})
+    with pytest.raises(InputError, match=r"'age' is VARCHAR, a category, and (step|cuts|widest) goes with kind number"):
+        kgather.anonymize(table, k=5, quasi_identifiers={"age": asked})
+
+
+def test_two_columns_of_a_file_with_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays(
+        [pa.array(["Ann"] * 6), pa.array([1] * 6), pa.array(["pen"] * 6)], ["Name", "age", "name"]
+    )
+    pq.write_table(table, tmp_path / "people.parquet")
+    with pytest.raises(InputError, match="2 columns are named 'Name'"):
+        kgather.anonymize(str(tmp_path / "people.parquet"), tmp_path / "out", k=2, quasi_identifiers=["age"])
+
+
+def test_suppression_gives_way_where_the_others_cannot_keep_t() -> None:
+    table = pa.table({"v": ["a"] * 20 + [f"u{i}" for i in range(20)], "s": ["x"] * 20 + ["y"] * 20})
+    found = kgather.anonymize(
+        table, k=5, quasi_identifiers=["v"], sensitive={"s": {"t": 0.1}}, method="lattice", suppress=0.5
+    )
+    assert set(found.rows["v"].to_pylist()) == {"*"}
+
+
+def test_groups_without_their_column_are_refused() -> None:
+    table = pa.table({"id": list(range(20)), "age": [20, 40] * 10})
+    with pytest.raises(InputError, match=r"the groups of within has no column 'group_id'"):
+        kgather.anonymize(table, k=5, quasi_identifiers=["age"], unit="id", within=pa.table({"id": list(range(20))}))
 
 
 def test_two_hundred_columns_and_one_of_all_different_values() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import duckdb
 
 from kgather._errors import InputError
-from kgather._loaders import attribute_types, columns, layout, records, shapes, sources, tables, user_rows, values
+from kgather._loaders import attribute_types, columns, layout, records, shapes, sources, tables, values
 from kgather._loaders.expressions import first_row
 from kgather._loaders.lines import LineReader, sample_lines
 from kgather._loaders.options import MISSING, LoadOptions
@@ -146,7 +146,7 @@ def opened(
     if source.kind not in sources.TEXTS:
         with tables.related(con, source, "hive_partitioning = false") as (relation, _):
             names = [str(each[0]) for each in con.execute(f"describe select * from {relation}").fetchall()]
-            user_rows.distinct_names(given, names)
+            columns.distinct_names(given, names)
             row = first_row(con, f"select count(*) from {relation}")
             yield Written(relation, Read(source.kind, int(row[0]) if row else 0, names=tuple(names)))
         return
@@ -170,9 +170,7 @@ def _text(
         raise InputError(message)
     known_by = _header(source.given, split, options, named, comma=delimiter != ",")
     count = len(first)
-    names = (
-        user_rows.distinct_names(source.given, first) if known_by else [f"column_{at}" for at in range(1, count + 1)]
-    )
+    names = columns.distinct_names(source.given, first) if known_by else [f"column_{at}" for at in range(1, count + 1)]
     frame = records.Frame(delimiter, count, line if known_by else line - 1)
     records.keep(con, source, options, frame, _ROWS, as_written=True)
     good, bad, bad_line, fault = first_row(

@@ -1,6 +1,7 @@
 """Choosing the columns of users, items, ratings and times by their names."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -294,6 +295,17 @@ def _said(where: str, names: Sequence[str], role: Role, said: str) -> int:
         return int(said) - 1
     message = f"{where}: no column '{said}' for the {role}s ({option_name(role)}). The columns are: {listed(names)}."
     raise InputError(message)
+
+
+def distinct_names(where: str, given: Sequence[str]) -> list[str]:
+    """The names of columns, trimmed, with one for those without; no two are the same but for upper and lower case."""
+    names = [text.strip() or f"column_{at}" for at, text in enumerate(given, 1)]
+    often = Counter(name.casefold() for name in names)
+    for name in names:
+        if often[name.casefold()] > 1:
+            message = f"{where}: {often[name.casefold()]} columns are named '{name[:60]}'. Rename one."
+            raise InputError(message)
+    return names
 
 
 def position_of(where: str, names: Sequence[str], said: str) -> int | None:

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kgather._errors import InputError
 from kgather._loaders import columns, ratings_written, values
@@ -79,6 +81,7 @@ def related(con: duckdb.DuckDBPyConnection, source: Source, reading: str) -> Ite
         InputError: The file is damaged or in use, or the table is missing or not named though there are several.
     """
     if source.kind == "parquet":
+        _refuse_alike(source)
         relation = f"read_parquet({literal(as_no_pattern(source.path))}, {reading})"
         with _readable(source, "Parquet file: it is damaged or cut off"):
             yield relation, "file_row_number + 1"
@@ -87,6 +90,15 @@ def related(con: duckdb.DuckDBPyConnection, source: Source, reading: str) -> Ite
             relation = f"{identifier(database)}.{_table(con, source, database)}"
             with _readable(source, "table: its database is damaged, or it is a view that leads elsewhere"):
                 yield relation, "row_number() over ()"
+
+
+def _refuse_alike(source: Source) -> None:
+    """DuckDB reads the second of two columns of one name under another, which nobody gave it."""
+    try:
+        names = pq.read_schema(source.path).names
+    except (OSError, pa.ArrowException):  # DuckDB says what it is
+        return
+    columns.distinct_names(source.given, names)
 
 
 def parsed(con: duckdb.DuckDBPyConnection, table: Table, missing: Sequence[str] = MISSING) -> Parsed:

@@ -254,7 +254,7 @@ def _read_table(con: duckdb.DuckDBPyConnection, source: Source) -> UserRows:
         described = con.execute(f"describe select * from {relation}").fetchall()
         if source.kind == "parquet":
             described = [each for each in described if each[0] != "file_row_number"]
-        names = distinct_names(source.given, [str(each[0]) for each in described])
+        names = columns.distinct_names(source.given, [str(each[0]) for each in described])
         found = tuple(Field(name, str(described[at][1]), f"c{at}") for at, name in enumerate(names))
         chosen = "".join(f", {identifier(each[0])} as c{at}" for at, each in enumerate(described))
         con.execute(
@@ -327,19 +327,8 @@ def _layout(where: str, sample: Sequence[layout.Line], options: Options) -> tupl
     header_line = _header_line(where, split_so, count, options, decimal_comma=delimiter != ",")
     if not header_line:
         return delimiter, count, 0, [f"column_{at}" for at in range(1, count + 1)]
-    names = distinct_names(where, split_so[0][1] or ())
+    names = columns.distinct_names(where, split_so[0][1] or ())
     return delimiter, len(names), header_line, names
-
-
-def distinct_names(where: str, given: Sequence[str]) -> list[str]:
-    """The names of columns, trimmed, with one for those without; no two are the same but for upper and lower case."""
-    names = [text.strip() or f"column_{at}" for at, text in enumerate(given, 1)]
-    often = Counter(name.casefold() for name in names)
-    for name in names:
-        if often[name.casefold()] > 1:
-            message = f"{where}: {often[name.casefold()]} columns are named '{name[:60]}'. Rename one."
-            raise InputError(message)
-    return names
 
 
 def _header_line(

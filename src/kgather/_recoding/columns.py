@@ -49,6 +49,9 @@ def coded(
     if chosen in ("number", "date", "time") and not _TYPES[chosen].fullmatch(kind):
         msg = f"column '{name}' is {kind}, no {chosen}. Cast it, or give it another kind."
         raise InputError(msg)
+    if asked.kind is None and (foreign := asked.foreign_to(chosen)) and any(value is not None for value in values):
+        msg = f"column '{name}' is {kind}, a {chosen}, and {foreign}. Cast the column, or leave that out."
+        raise InputError(msg)
     displays = _DISPLAYS[chosen]
     if asked.show is not None and asked.show not in displays:
         msg = f"column '{name}' is shown as {' or '.join(displays)}, not as {asked.show}: its kind is {chosen}."

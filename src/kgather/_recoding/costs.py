@@ -54,9 +54,12 @@ def costs(
     losses = [column.loss for column in columns]
     first, last = shown_boxes(columns, low, high, suppressed)
     total = int(size.sum())
+    # Classes that show the same are one to whoever reads them.
+    alike = np.unique(np.concatenate([first, last], axis=1), axis=0, return_inverse=True)[1].ravel()
+    of_shown = np.bincount(alike, weights=size)
     found: dict[str, Any] = {
-        "discernibility": float((size.astype(np.float64) ** 2).sum()),
-        "average_class_size": _digits(total / max(int((size > 0).sum()), 1) / k),
+        "discernibility": float((of_shown**2).sum()),
+        "average_class_size": _digits(total / max(int((of_shown > 0).sum()), 1) / k),
     }
     of_columns: dict[str, dict[str, float]] = {}
     left_open = possible = 0.0

@@ -17,13 +17,18 @@ from kgather._errors import InputError
 EVERYTHING = "*"
 _TO = " to "
 _SET = 16  # values of a found group, beyond which groups are not joined to wider ones
-_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _RANGE = re.compile(
     rf"(?P<open>[\[\](])?\s*(?P<low>{_NUMBER})\s*(?P<sign>,|-|\u2013|to|\.\.)\s*(?P<high>{_NUMBER})\s*(?P<close>[\[\])])?"
 )
-_END = re.compile(rf"(?P<sign><=|<|>=|>)\s*(?P<end>{_NUMBER})|(?P<from>{_NUMBER})\s*\+")
+_END = re.compile(rf"(?P<sign><=|<|>=|>|\u2264|\u2265)\s*(?P<end>{_NUMBER})|(?P<from>{_NUMBER})\s*\+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_DAYS = re.compile(rf"\[?(?P<low>{_DAY.pattern})\s*(?:,|-|\u2013|to|\.\.|/)\s*(?P<high>{_DAY.pattern})[\])\[]?")
+_DAYS = re.compile(
+    rf"(?P<open>[\[\](])?\s*(?P<low>{_DAY.pattern})\s*(?:,|-|\u2013|to|\.\.|/)\s*(?P<high>{_DAY.pattern})\s*"
+    r"(?P<close>[\[\])])?"
+)
+_STARRED = re.compile(r"[\d*]*\*[\d*]*")
+_BEGINNING = re.compile(r"(?P<shown>[^\W_][\w -]*?)(?P<hidden>\*+)")
 
 
 class Hierarchy:
@@ -310,25 +315,58 @@ def _lies_outside(leaf: str, label: str) -> bool:
     listed = members(label)
     if listed is not None:
         return leaf not in listed
-    if leaf.isdigit() and len(label) == len(leaf) and re.fullmatch(r"[\d*]*\*[\d*]*", label):
-        return any(shown not in (EVERYTHING, own) for shown, own in zip(label, leaf, strict=True))
+    if _hides_others(leaf, label):
+        return True
     if _DAY.fullmatch(leaf):
-        days = _DAYS.fullmatch(label)
-        return days is not None and not days["low"] <= leaf <= days["high"]
+        days = _DAYS.fullmatch(label.strip())
+        return days is not None and not _within(leaf, days["low"], days["high"], days["open"], days["close"])
     if not re.fullmatch(_NUMBER, leaf.strip()):
         return False
-    value = float(leaf)
+    value = _value(leaf)
     found = _RANGE.fullmatch(label.strip())
     brackets = 0 if found is None else (found["open"] is not None) + (found["close"] is not None)
     # A comma alone may be that of a number.
     if found and (brackets == 2 or (brackets == 0 and found["sign"] != ",")):
-        low, high = float(found["low"]), float(found["high"])
-        above = low < value if found["open"] in ("]", "(") else low <= value
-        return not (above and (value < high if found["close"] in ("[", ")") else value <= high))
+        return not _within(value, _value(found["low"]), _value(found["high"]), found["open"], found["close"])
     found = _END.fullmatch(label.strip())
     if found is None:
         return False
     if found["from"]:
-        return value < float(found["from"])
-    end = float(found["end"])
-    return not {"<=": value <= end, "<": value < end, ">=": value >= end, ">": value > end}[found["sign"]]
+        return value < _value(found["from"])
+    end = _value(found["end"])
+    return not {
+        "<=": value <= end, "\u2264": value <= end, "<": value < end,
+        ">=": value >= end, "\u2265": value >= end, ">": value > end,
+    }[found["sign"]]  # fmt: skip
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
+def _within(value: Any, low: Any, high: Any, before: str | None, after: str | None) -> bool:
+    """Whether a value lies between two ends; before and after: the brackets, if there are any."""
+    above = low < value if before in ("]", "(") else low <= value
+    return bool(above and (value < high if after in ("[", ")") else value <= high))
+
+
+def _hides_others(leaf: str, label: str) -> bool:
+    """Whether a label with stars shows other characters than the leaf has. A star is any character or, at the end, any
+    number of them."""
+    if _STARRED.fullmatch(label) and leaf.isdigit():
+        shown = label.rstrip(EVERYTHING)
+        return len(shown) > len(leaf) or any(
+            mark not in (EVERYTHING, own) for mark, own in zip(shown, leaf, strict=False)
+        )
+    found = _BEGINNING.fullmatch(label)
+    if found is None:
+        return False
+    # A word with a star may be any label. This one is a mask: it is as long as the leaf, or has digits as the leaf has.
+    as_long = len(label) == len(leaf) and (_has_digit(leaf) or len(found["hidden"]) > 1)
+    if not as_long and not (_has_digit(label) and _has_digit(leaf)):
+        return False
+    return not leaf.startswith(found["shown"])
+
+
+def _has_digit(text: str) -> bool:
+    return any(each.isdigit() for each in text)

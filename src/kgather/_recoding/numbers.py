@@ -11,6 +11,7 @@ from kgather._recoding.lines import Coded, binned
 from kgather._settings.table import QuasiIdentifier
 
 _EXACT = 2.0**53  # whole numbers beyond are not told apart
+_DIGITS = 15  # of a decimal number; more are not told apart
 _LEAST = 1e-300  # steps below are none: a share of them may be 0
 _WANTED = 20  # bins of a number whose cuts nobody said
 _TAIL = 0.01  # share of rows beyond the outer cuts of such a number
@@ -28,6 +29,12 @@ def number(
     present = numbers[~np.isnan(numbers)]
     if len(present) and np.abs(present).max() >= _EXACT and "INT" in kind:
         msg = f"column '{name}' has whole numbers beyond 2^53. Give it kind prefix or category, or divide them."
+        raise InputError(msg)
+    if "DECIMAL" in kind and any(len(value.strip("-0.").replace(".", "")) > _DIGITS for value in values if value):
+        msg = (
+            f"column '{name}' has numbers of more than {_DIGITS} digits, which are not told apart. Cast it to "
+            "DOUBLE, or round it."
+        )
         raise InputError(msg)
     whole = bool("INT" in kind or (present == np.floor(present)).all()) and "DECIMAL" not in kind
     weight = rows[~np.isnan(numbers)]

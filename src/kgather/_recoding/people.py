@@ -40,7 +40,8 @@ def _rows(relation: str, settings: TableSettings, roles: str, columns: Sequence[
     if settings.rows_per_person is not None:
         # Drawn by what rows say, so that neither their order nor who they are of decides.
         texts = ", ".join(f"cast({name} as varchar)" for name in columns)
-        drawn = f"row_number() over (partition by kg_unit order by hash({settings.seed}, {texts}), {texts})"
+        in_order = ", ".join(f"cast({name} as varchar) asc nulls last" for name in columns)
+        drawn = f"row_number() over (partition by kg_unit order by hash({settings.seed}, {texts}) asc, {in_order})"
         return f"select * from (select {roles} from {relation}) qualify {drawn} <= {settings.rows_per_person}"
     return f"select {roles} from {relation}"
 
@@ -53,7 +54,7 @@ def _made(how: str, own: str, name: str) -> str:
         return f"case when {several} then error({told}) else any_value({own}) end"
     if how in ("min", "max", "count", "median"):
         return f"{how}({own})"
-    return f"{function(how)}({own} order by {own})"
+    return f"{function(how)}({own} order by {own} asc)"
 
 
 def function(how: str) -> str:
@@ -92,10 +93,15 @@ def checked(settings: TableSettings) -> list[Step]:
             (sizes.format(f"kg_present > 0 and kg_all < {settings.k}"), _SMALL, settings.within),
         ]
     said = " ".join(
-        f"when {case} then cast(error({literal(text.format(name=name, k=settings.k))}) as integer)"
+        f"when {case} then cast(error({literal(text.format(name=_said(name), k=settings.k))}) as integer)"
         for case, text, name in cases
     )
     return [*steps, ("kg_units", f"select case {said} end as kg_checked")]
+
+
+def _said(relation: str) -> str:
+    """How messages call a relation: those that kgather itself read by what they were given as."""
+    return relation.removeprefix("loaded.").removeprefix("kgather_")
 
 
 def _groups(relation: str, unit: str) -> str:
@@ -181,11 +187,11 @@ def grouped(settings: TableSettings) -> str:
     if settings.has_several_rows:
         return (
             f"select distinct {unit}, kg_of_people as group_id from kg_combinations "
-            "join kg_pieces using (kg_combination) order by all"
+            "join kg_pieces using (kg_combination) order by all asc"
         )
     if settings.within is not None:
-        return f"select {unit}, kg_group as group_id from kg_dealt order by all"
-    return f"select {unit}, kg_class as group_id from kg_dealt order by all"
+        return f"select {unit}, kg_group as group_id from kg_dealt order by all asc"
+    return f"select {unit}, kg_class as group_id from kg_dealt order by all asc"
 
 
 _SEVERAL = (

@@ -116,7 +116,7 @@ def recode(
     numbers, counted, order = [each[~outside] for each in numbers], counted[~outside], order[~outside]
     numbers, given = numbers[: len(ids)], numbers[len(ids) :]
     who = given[0] if person is not None else None
-    dictionaries = list(dictionaries)
+    given_values, dictionaries = dictionaries, list(dictionaries)
     for j in range(len(names), len(numbers)) if outside.any() else ():
         # The population has no sensitive values: those that stand for them are in no row.
         used, numbers[j] = np.unique(numbers[j], return_inverse=True)
@@ -155,10 +155,19 @@ def recode(
     models = _models(settings, types[len(names) :], trees)
     kept = group[~out]
     while True:
-        kept = merge_until_kept(
-            low[~out], high[~out], kept, sensitive[combination][~out], rows[~out], priced, models,
-            list(settings.sensitive), whole=(sensitive, counted), person=who,
-        )  # fmt: skip
+        try:
+            kept = merge_until_kept(
+                low[~out], high[~out], kept, sensitive[combination][~out], rows[~out], priced, models,
+                list(settings.sensitive), whole=(sensitive, counted), person=who,
+            )  # fmt: skip
+        except InputError:
+            if not out.any():
+                raise
+            # Those who are left over cannot keep it without those who are suppressed: nobody is.
+            everybody_shown = settings.model_copy(update={"suppress": 0.0})
+            return recode(
+                everybody_shown, types, given_values, ids, counts, people=people, person=person, within=within
+            )
         if who is None or not models:
             break
         # People may be in several classes that show the same, and a reader takes these for one.
@@ -194,7 +203,7 @@ def recode(
     evidence = Evidence(
         columns, codes, as_given, counted, combination, group, rows, class_low, class_high, suppressed
     )  # fmt: skip
-    report = _report(settings, evidence, tuples, weight, lost) | told
+    report = _report(settings, evidence, tuples, weight, lost, shown) | told
     if who is not None:
         report |= _of_people(settings, _numbered(shown, group), sensitive, counted, who, models)
     of_people = group if of_people is None else of_people
@@ -542,12 +551,15 @@ def _report(
     tuples: NDArray[np.int32],
     weight: NDArray[np.int64],
     lost: Sequence[NDArray[np.float64]],
+    shown: Sequence[Sequence[str | None]],
 ) -> dict[str, Any]:
     """What was done and what it cost; of suppressed rows in steps of k. tuples, weight: the different codes and their
-    rows. lost: for each column the loss of each class, float64[g]."""
+    rows. lost: for each column the loss of each class, float64[g]; shown: the text of each."""
     size = found.size
     total = size.sum()
     names = list(settings.quasi_identifiers)
+    # Classes that show the same are one to whoever reads them.
+    classes = np.unique(_numbered(shown, np.flatnonzero(size)))
     measured = costs(
         names, found.columns, tuples, weight, found.low, found.high, size, found.suppressed, settings.k,
         seed=settings.seed, threads=settings.threads or os.cpu_count() or 1,
@@ -558,7 +570,7 @@ def _report(
         of_columns[name] = {"read": column.said, "loss": round(loss, 4), **measured["columns"][name]}
     return {
         "rows": int(total),
-        "classes": int((size > 0).sum()),
+        "classes": len(classes),
         "suppressed": _in_steps(int(size[found.suppressed].sum()), settings.k),
         "loss": round(float(np.mean([each["loss"] for each in of_columns.values()])), 4),
         "columns": of_columns,

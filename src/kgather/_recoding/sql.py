@@ -84,20 +84,20 @@ def rows(settings: TableSettings) -> str:
         f"{cell} as {identifier(name)}" for cell, name in zip([*cells, *own], settings.shown, strict=True)
     )
     # The same order as by all columns, but texts are compared once a class and not once a row.
-    order = ", ".join(["kg_ranked.kg_rank", *own])
+    order = ", ".join(f"{name} asc nulls last" for name in ["kg_ranked.kg_rank", *own])
     counted = f" cross join kg_people where {people.sound(settings)}" if settings.counts_people else ""
     told = f"from kg_dealt join kg_ranked using (kg_class){counted}"
     if settings.pseudonym is None:
         return f"select {shown} {told} order by {order}"
     # A function of the seed and of where a row stands among what is shown: it cannot tell who somebody is.
     drawn = f"md5('{settings.seed}/' || row_number() over (order by {order}))"
-    return f"select {shown}, {drawn} as {identifier(settings.pseudonym)} {told} order by {order}, {drawn}"
+    return f"select {shown}, {drawn} as {identifier(settings.pseudonym)} {told} order by {order}, {drawn} asc"
 
 
 def steps(relation: str, settings: TableSettings, settings_text: str) -> list[Step]:
     """From the table to its classes."""
     coded = [*_own("kg_q", settings.quasi_identifiers), *_own("kg_s", settings.sensitive)]
-    checked = "null"
+    checked = "(select kg_plain from kg_collations)"
     carried = [*coded, *_own("kg_o", settings.others)]
     parts = [Step(name, query) for name, query in people.within(settings)]
     computed = settings.aggregate is not None or settings.rows_per_person is not None or settings.within is not None
@@ -105,7 +105,8 @@ def steps(relation: str, settings: TableSettings, settings_text: str) -> list[St
     parts.append(Step("kg_source", source, kept=computed))
     if settings.unit is not None:
         parts += [Step(name, query) for name, query in people.checked(settings)]
-        checked = "(select kg_checked from kg_units)"
+        checked = f"coalesce((select kg_checked from kg_units), {checked})"
+    parts.append(Step("kg_collations", _collations(settings)))
     told_apart = [*coded, *_people(settings)]
     listed = ", ".join(told_apart)
     counted = f"select {listed}, count(*) as kg_rows, 0 as kg_people from kg_source group by {listed}"
@@ -120,16 +121,16 @@ def steps(relation: str, settings: TableSettings, settings_text: str) -> list[St
     parts.append(Step("kg_combinations", f"select *, row_number() over () as kg_combination from ({counted})"))
     # Numbers by rank, and no join with a dictionary for each column: planning 200 joins takes minutes. Each column is
     # ranked by itself: windows over one relation would carry all columns through each of them.
-    ranked = "cast(dense_rank() over (order by {name} nulls first) - 1 as integer) as kg_id"
+    ranked = "cast(dense_rank() over (order by {name} asc nulls first) - 1 as integer) as kg_id"
     numbered = " union all ".join(
-        f"select {place} as kg_column, list(kg_id order by kg_combination) as kg_list "
+        f"select {place} as kg_column, list(kg_id order by kg_combination asc) as kg_list "
         f"from (select kg_combination, {ranked.format(name=name)} from kg_combinations)"
         for place, name in enumerate(told_apart)
     )
-    parts.append(Step("kg_numbered", f"select list(kg_list order by kg_column) as kg_ids from ({numbered})"))
+    parts.append(Step("kg_numbered", f"select list(kg_list order by kg_column asc) as kg_ids from ({numbered})"))
     types = ", ".join(f"any_value(typeof({name}))" for name in coded)
     lists = ", ".join(
-        f"list({name} order by kg_combination) as {name}" for name in ("kg_combination", "kg_rows", "kg_people")
+        f"list({name} order by kg_combination asc) as {name}" for name in ("kg_combination", "kg_rows", "kg_people")
     )
     counts = f"select {lists}, [{types}] as kg_types from kg_combinations"
     parts.append(Step("kg_coded", f"select * from ({counts}), kg_numbered"))
@@ -143,7 +144,8 @@ def steps(relation: str, settings: TableSettings, settings_text: str) -> list[St
     parts.append(
         Step(
             "kg_texts",
-            "select list(kg_texts order by kg_column) as kg_texts from (select kg_column, list(kg_text order by kg_id) "
+            "select list(kg_texts order by kg_column asc) as kg_texts from (select kg_column, "
+            "list(kg_text order by kg_id asc) "
             f"as kg_texts from ({values}) group by kg_column)",
         )
     )
@@ -151,7 +153,7 @@ def steps(relation: str, settings: TableSettings, settings_text: str) -> list[St
     parts.append(Step("kg_answer", f"select kg_recode({answer}) as kg_found from kg_coded, kg_texts"))
     parts.append(Step("kg_pieces", "select unnest(kg_found.pieces, recursive := true) from kg_answer"))
     parts.append(Step("kg_classes", "select unnest(kg_found.classes, recursive := true) from kg_answer"))
-    texts = ", ".join(f"kg_shown[{place}]" for place in range(1, len(settings.quasi_identifiers) + 1))
+    texts = ", ".join(f"kg_shown[{place}] asc nulls last" for place in range(1, len(settings.quasi_identifiers) + 1))
     parts.append(Step("kg_ranked", f"select *, dense_rank() over (order by {texts}) as kg_rank from kg_classes"))
     return parts
 
@@ -173,7 +175,7 @@ def _dealing(settings: TableSettings, *, units: bool) -> list[Step]:
     again = "".join(f"{name}, " for name in carried)
     hashed = ", ".join([str(settings.seed), *(f"cast({name} as varchar)" for name in shown)])
     # Rows that show the same may be anybody's, but the same people have the same place each time.
-    tied = ", ".join([f"hash({hashed})", *of_people[:1]])
+    tied = ", ".join(f"{name} asc" for name in (f"hash({hashed})", *of_people[:1]))
     lost = f"case when kg_class is null then cast(error({literal(_CHANGED)}) as bigint) else kg_class end as kg_class"
     return [
         Step("kg_table", "from kg_combinations where kg_rows > 0", kept=False),
@@ -220,5 +222,23 @@ def _named(prefix: str, names: Collection[str]) -> list[str]:
     return [f"{identifier(name)} as {prefix}{place}" for place, name in enumerate(names, 1)]
 
 
+def _collations(settings: TableSettings) -> str:
+    """A query that fails where a column takes texts for one that a reader tells apart; else it gives null."""
+    cases = []
+    for prefix, names in (("kg_q", settings.quasi_identifiers), ("kg_s", settings.sensitive)):
+        for own, name in zip(_own(prefix, names), names, strict=True):
+            # The comparison is that of the column; its values are not looked at.
+            text = f"case when false then cast({own} as varchar) else {{}} end"
+            alike = " or ".join(f"{text.format(a)} = {text.format(b)}" for a, b in _TOLD_APART)
+            told = literal(_COLLATED.format(name=name))
+            cases.append(f"when {alike} then cast(error({told}) as integer)")
+    return f"select (select case {' '.join(cases)} end from kg_source limit 1) as kg_plain"
+
+
+_TOLD_APART = (("'A'", "'a'"), ("chr(233)", "'e'"), ("chr(233)", "'e' || chr(769)"))
+_COLLATED = (
+    "column '{name}' is compared by a collation that takes texts for one which a reader tells apart. Give a relation "
+    "in which it is written with collate c, and leave default_collation as it is."
+)
 _CHANGED = "the table changed while it was read, or gives other rows each time. Give a table that stays."
-REFUSALS = ("the table changed while it was read", *people.REFUSALS)
+REFUSALS = ("the table changed while it was read", "is compared by a collation", *people.REFUSALS)

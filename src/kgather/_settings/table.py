@@ -20,6 +20,19 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+_GOES_WITH: Mapping[str, tuple[str, ...]] = {
+    "step": ("number", "date", "time"),
+    "cuts": ("number",),
+    "widest": ("number", "date", "time"),
+    "hierarchy": ("category", "ordered"),
+    "grouping": ("category",),
+    "order": ("ordered",),
+    "keep": ("prefix",),
+    "mask": ("mask",),
+}
+"""The settings that go with some kinds of columns only."""
+
+
 class QuasiIdentifier(_Strict):
     """How a column is generalized. What is not said follows from its type.
 
@@ -46,21 +59,17 @@ class QuasiIdentifier(_Strict):
     show: Literal["range", "tight", "label", "set", "mean", "median"] | None = None
     sensitive: bool = False
 
+    def foreign_to(self, kind: str) -> str | None:
+        """What is asked for and does not go with a kind, as a message; None: nothing."""
+        for name, kinds in _GOES_WITH.items():
+            if getattr(self, name) not in (None, 0) and kind not in kinds:
+                return f"{name} goes with kind {' or '.join(kinds)}, not with {kind}"
+        return None
+
     @model_validator(mode="after")
     def _goes_together(self) -> "QuasiIdentifier":
-        for name, kinds in (
-            ("step", ("number", "date", "time")),
-            ("cuts", ("number",)),
-            ("widest", ("number", "date", "time")),
-            ("hierarchy", ("category", "ordered")),
-            ("grouping", ("category",)),
-            ("order", ("ordered",)),
-            ("keep", ("prefix",)),
-            ("mask", ("mask",)),
-        ):
-            if getattr(self, name) and self.kind is not None and self.kind not in kinds:
-                msg = f"{name} goes with kind {' or '.join(kinds)}, not with {self.kind}"
-                raise ValueError(msg)
+        if self.kind is not None and (msg := self.foreign_to(self.kind)):
+            raise ValueError(msg)
         for kind, name, what in (("ordered", "order", "the list of the values"), ("mask", "mask", "a list of masks")):
             if self.kind == kind and getattr(self, name) is None:
                 msg = f"kind {kind} needs {name}, {what}"

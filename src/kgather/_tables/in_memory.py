@@ -7,6 +7,7 @@ import duckdb
 import pyarrow as pa
 
 from kgather._errors import InputError
+from kgather._loaders.columns import distinct_names
 from kgather._settings.table import TableSettings
 from kgather._tables.audit import TableAudit
 from kgather._tables.run import Report, anonymize
@@ -51,7 +52,9 @@ def anonymize_rows(
 
 def _read(con: duckdb.DuckDBPyConnection, rows: Any, name: str) -> None:
     try:
-        con.register(f"{name}_stream", pa.RecordBatchReader.from_stream(rows))
+        reader = pa.RecordBatchReader.from_stream(rows)
+        distinct_names("the rows", reader.schema.names)
+        con.register(f"{name}_stream", reader)
         con.execute(f"create temp table {name} as from {name}_stream")
         con.unregister(f"{name}_stream")
     except (duckdb.Error, pa.ArrowException) as error:

@@ -43,6 +43,9 @@ def anonymize(
     refuse_missing(con, "the table", relation, named(settings))
     if settings.population is not None:
         refuse_missing(con, "the population", settings.population, list(settings.quasi_identifiers))
+    for option, groups in (("within", [settings.within]), ("beside", settings.beside)):
+        for each in filter(None, groups):
+            refuse_missing(con, f"the groups of {option}", each, [str(settings.unit), "group_id"])
     _refuse_aggregates(con, relation, settings)
     text = settings.model_dump_json(exclude_defaults=True)
     if groups_into is not None and settings.unit is None:

@@ -11,6 +11,7 @@ import duckdb
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions, as_written
 from kgather._loaders.as_written import Read
+from kgather._loaders.columns import distinct_names
 from kgather._release.release import Check
 from kgather._settings.validation import validated
 from kgather._verify.asked import Asked
@@ -119,7 +120,9 @@ def verify_rows(rows: Any, asked: Asked) -> tuple[Check, ...]:
 
     with bounded() as con, _readable("what was given", pa.ArrowException):
         # Checks look at the rows several times, and a stream can be read once.
-        con.register(f"{_ROWS}_stream", pa.RecordBatchReader.from_stream(rows))
+        reader = pa.RecordBatchReader.from_stream(rows)
+        distinct_names("the rows", reader.schema.names)
+        con.register(f"{_ROWS}_stream", reader)
         con.execute(f"create temp table {_ROWS} as from {_ROWS}_stream")
         con.unregister(f"{_ROWS}_stream")
         return verify_models(con, _ROWS, asked)

@@ -402,7 +402,12 @@ def partners(low, high, size, asking, parts):  # type: ignore[no-untyped-def]
 
 
 def _told(model: Model, names: Sequence[str]) -> str:
-    return f"{model.kind} {model.bound:g} of the sensitive column '{names[model.column]}'"
+    return f"{_asked(model)} {model.bound:g} of the sensitive column '{names[model.column]}'"
+
+
+def _asked(model: Model) -> str:
+    """What settings call a model."""
+    return "t" if model.kind.startswith("t_") else model.kind
 
 
 def _refuse_unreachable(
@@ -416,7 +421,7 @@ def _refuse_unreachable(
     for model, whole in zip(models, wholes, strict=True):
         if failing(one, values, rows, [model], [whole]).any():
             msg = (
-                f"{model.kind} {model.bound:g} cannot be kept for the sensitive column '{names[model.column]}': all "
+                f"{_asked(model)} {model.bound:g} cannot be kept for the sensitive column '{names[model.column]}': all "
                 "rows together do not keep it. Ask for less, or leave the column out."
             )
             raise InputError(msg)

@@ -7,7 +7,7 @@
 select
   users.user_code,
   {{ loop.index }} as place,
-  cast(dense_rank() over (order by {{ quoted }}, encode(cast({{ quoted }} as varchar))) as double) as category
+  cast(dense_rank() over (order by {{ quoted }} asc, encode(cast({{ quoted }} as varchar)) asc) as double) as category
 from {{ ref("stg_kgather__user_attributes") }} as attributes
 join {{ ref("int_kgather__users") }} as users
   on cast(users.user_id as varchar) = cast(attributes.user_id as varchar)

@@ -3,14 +3,14 @@
 -- The items that are columns of the artifact table, in the order of the columns.
 {% if artifacts is number -%}
 select
-  row_number() over (order by raters desc, item_id) as position,
+  row_number() over (order by raters desc, item_id asc) as position,
   item_id,
   item_code
 from (
   select item_id, item_code, raters
   from {{ ref("int_kgather__items") }}
   where raters > 0
-  order by raters desc, item_id
+  order by raters desc, item_id asc
   limit {{ artifacts }}
 )
 {%- else -%}

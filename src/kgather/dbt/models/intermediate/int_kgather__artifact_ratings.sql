@@ -10,4 +10,4 @@ from {{ ref("stg_kgather__ratings") }} as ratings
 join {{ ref("int_kgather__artifact_items") }} as artifact_items using (item_id)
 join {{ ref("int_kgather__users") }} as users using (user_id)
 where (select read_rows from {{ ref("int_kgather__checked_input") }}) > 0
-order by users.user_code, artifact_items.position
+order by users.user_code asc, artifact_items.position asc

@@ -24,12 +24,12 @@ with counts as (
       where {{ kgather.is_fault("reason") }}
     ) as bad_rows,
     (
-      select string_agg(reason || ' (' || times || ')', '; ' order by times desc, reason)
+      select string_agg(reason || ' (' || times || ')', '; ' order by times desc, reason asc)
       from (
         select reason, count(*) as times
         from {{ ref("int_kgather__rejected_ratings") }}
         group by reason
-        order by times desc, reason
+        order by times desc, reason asc
         limit 5
       )
     ) as reasons,
@@ -44,13 +44,13 @@ with counts as (
     ) as repeated_attributes,
     {% if not kgather.setting("items_confirmed") -%}
     (
-      select string_agg(measured || ' ' || sign, '; ' order by sign)
+      select string_agg(measured || ' ' || sign, '; ' order by sign asc)
       from kg_signs_of_people({{ kgather.named(users) }}, {{ kgather.named(items) }})
     ) as signs_of_people,
     {% endif -%}
     {% if not kgather.setting("scale") -%}
     (
-      select string_agg(sign, '; ' order by sign)
+      select string_agg(sign, '; ' order by sign asc)
       from kg_signs_of_no_scale({{ kgather.named(staged) }})
     ) as signs_of_no_scale,
     {% endif -%}

@@ -11,7 +11,7 @@ with rated as (
 )
 
 select
-  cast(row_number() over (order by item_id) - 1 as integer) as item_code,
+  cast(row_number() over (order by item_id asc) - 1 as integer) as item_code,
   item_id,
   {% if kgather.setting("items") -%}
   coalesce(rated.raters, 0) as raters

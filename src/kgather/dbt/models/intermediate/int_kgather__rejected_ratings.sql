@@ -91,4 +91,4 @@ select
   cast(raw as varchar) as raw,
   cast(reason as varchar) as reason
 from rejected
-order by source, line
+order by source asc, line asc

@@ -12,7 +12,7 @@ select
 {%- else -%}
 with steps as (
   -- Means of repeated pairs are no steps: what was read counts.
-  select rating, rating - lag(rating) over (order by rating) as step
+  select rating, rating - lag(rating) over (order by rating asc) as step
   from (
     select distinct rating
     from {{ staged if kgather.changes_ratings() else read }}

@@ -27,7 +27,7 @@ select
     )
   ) as value
   {%- else -%}
-  cast(dense_rank() over (order by {{ quoted }}) as double) as value
+  cast(dense_rank() over (order by {{ quoted }} asc) as double) as value
   {%- endif %}
 from {{ ref("stg_kgather__user_attributes") }} as attributes
 join {{ ref("int_kgather__users") }} as users

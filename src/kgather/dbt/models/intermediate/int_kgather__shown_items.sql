@@ -8,6 +8,6 @@ semi join {{ ref("int_kgather__item_factors") }} as factors on factors.item_id =
 {% endif -%}
 {% if top_items -%}
 join {{ ref("int_kgather__item_noise") }} as noise on noise.item_code = items.item_code
-order by items.raters + noise.raters desc, items.item_id
+order by items.raters + noise.raters desc, items.item_id asc
 limit {{ top_items }}
 {%- endif %}

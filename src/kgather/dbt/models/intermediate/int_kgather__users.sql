@@ -1,7 +1,7 @@
 {{ config(enabled=kgather.publishes()) }}
 -- The users with the dense codes that the kernels know them by, and how many items each rated.
 select
-  cast(row_number() over (order by user_id) - 1 as integer) as user_code,
+  cast(row_number() over (order by user_id asc) - 1 as integer) as user_code,
   user_id,
   count(*) as rated,
   -- A number for what the user rated how, in any order, whatever the user is called.

@@ -364,7 +364,7 @@ checks as (
         -- Of all releases together, whoever is in all since they came.
         select count(*) as people
         from (
-          select list(group_id order by release_number) as groups
+          select list(group_id order by release_number asc) as groups
           from {{ ref("kgather_history") }}
           where state = 'present'
           group by user_id
@@ -509,4 +509,4 @@ select
   ) as passed,
   {{ kgather.stamp() }}
 from checks
-order by position
+order by position asc

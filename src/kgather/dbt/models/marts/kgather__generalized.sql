@@ -31,4 +31,4 @@ left join {{ ref(shown.get(kgather.personal(), "int_kgather__personal")) }} as a
   on cast(attributes.user_id as varchar) = cast(users.user_id as varchar)
 {% endif -%}
 -- The order of the pseudonyms is random.
-order by gathered.group_id, gathered.pseudonym
+order by gathered.group_id asc, gathered.pseudonym asc

@@ -7,4 +7,4 @@ select
   cast(factor as float[]) as factor,
   {{ kgather.stamp() }}
 from {{ ref("int_kgather__group_vectors") }}
-order by group_id
+order by group_id asc

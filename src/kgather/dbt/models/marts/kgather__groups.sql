@@ -7,4 +7,4 @@ select
   {{ kgather.stamp() }}
 from {{ ref("int_kgather__groups") }}
 group by group_id
-order by group_id
+order by group_id asc

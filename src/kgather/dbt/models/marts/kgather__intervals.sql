@@ -8,4 +8,4 @@ select
   cast(high as double) as high,
   {{ kgather.stamp() }}
 from {{ ref("int_kgather__intervals") }}
-order by group_id, item_id
+order by group_id asc, item_id asc

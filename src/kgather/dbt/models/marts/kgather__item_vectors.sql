@@ -7,4 +7,4 @@ select
   cast(factor as float[]) as factor,
   {{ kgather.stamp() }}
 from {{ ref("int_kgather__item_factors") }}
-order by item_id
+order by item_id asc

@@ -6,4 +6,4 @@ select
   cast(group_id as bigint) as group_id,
   {{ kgather.stamp() }}
 from {{ ref("int_kgather__gathered") }}
-order by pseudonym
+order by pseudonym asc

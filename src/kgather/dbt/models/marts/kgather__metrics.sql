@@ -25,9 +25,9 @@ classes as (
     dense_rank() over (
       order by
         {%- for artifact in kgather.artifact_ids(artifacts) %}
-        {{ kgather.quoted_name(artifact) }}{{ "," if not loop.last }}
+        {{ kgather.quoted_name(artifact) }} asc{{ "," if not loop.last }}
         {%- else %}
-        group_id
+        group_id asc
         {%- endfor %}
     ) as group_id
   from {{ generalized }}
@@ -191,4 +191,4 @@ select
   {{ kgather.stamp() }}
 from found
 where value is not null and isfinite(value)
-order by metric
+order by metric asc

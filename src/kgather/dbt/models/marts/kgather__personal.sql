@@ -8,4 +8,4 @@ select
   {%- endfor %},
   {{ kgather.stamp() }}
 from {{ ref("int_kgather__personal") }}
-order by all
+order by all asc

@@ -45,7 +45,7 @@ with cells as not materialized (
   from cells
   {% if not low_rank -%}
   where {{ slice }}
-  order by group_id, item_id
+  order by group_id asc, item_id asc
   {%- endif %}
 )
 {% endfor %}

@@ -13,4 +13,4 @@ select
 from user_ratings
 join {{ ref("int_kgather__users") }} as users using (user_id)
 join {{ ref("int_kgather__gathered") }} as gathered using (user_code)
-order by gathered.pseudonym, user_ratings.item_id
+order by gathered.pseudonym asc, user_ratings.item_id asc

@@ -8,4 +8,4 @@ where reason is null
 {%- if kgather.strictly_ascends(read, ["user_id", "item_id"], where="reason is null") %}
   and false
 {%- endif %}
-order by user_id, item_id
+order by user_id asc, item_id asc

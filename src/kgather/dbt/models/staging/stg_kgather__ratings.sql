@@ -32,6 +32,6 @@ semi join (
 -- Those who are in no release are taken out afterwards, as a join would disturb the order: {{ ref("int_kgather__presence") }}.
 {% endif -%}
 {% if kgather.has_rows(repeated) -%}
-order by user_id, item_id
+order by user_id asc, item_id asc
 {%- endif %}
 {%- endif %}

@@ -35,7 +35,7 @@ left join (
 {% macro artifact_ids(artifacts_relation) %}
   {%- set ids = [] -%}
   {%- if execute -%}
-    {%- set query = "select cast(item_id as varchar) as item_id from " ~ artifacts_relation ~ " order by position" -%}
+    {%- set query = "select cast(item_id as varchar) as item_id from " ~ artifacts_relation ~ " order by position asc" -%}
     {%- for row in run_query(query).rows -%}
       {%- do ids.append(row[0]) -%}
     {%- endfor -%}

@@ -29,7 +29,7 @@ there is no step.
     from steps
   ),
   places as (
-    select value, row_number() over (order by value) - 1 as place, count(*) over () as size
+    select value, row_number() over (order by value asc) - 1 as place, count(*) over () as size
     from domain
   ),
   -- The widest range is cut 0 times. Parts of parts are nested: floor(floor(2 x) / 2) = floor(x).

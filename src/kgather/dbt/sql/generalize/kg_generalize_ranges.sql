@@ -61,7 +61,7 @@ create or replace macro kg_generalize_ranges(p_ratings, p_groups, p_hierarchy) a
               || printf('%g', cast(low as double)) || ', ' || printf('%g', cast(high as double))
               || '] at level ' || level || '. Extend the hierarchy.'
             from query_table(p_hierarchy)
-            order by high - low desc, level, low
+            order by high - low desc, level asc, low asc
             limit 1
           ),
           'the hierarchy has no ranges'

@@ -33,7 +33,7 @@ create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
     select
       group_id,
       item_id,
-      list(rating order by rating) as ratings,
+      list(rating order by rating asc) as ratings,
       any_value(members) as members,
       any_value(members) - count(*) as others,
       any_value(width) as width,
@@ -58,7 +58,7 @@ create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
     group by group_id, item_id, place
   ),
   kg_slopes as (
-    select group_id, item_id, place, sum(weight) over (partition by group_id, item_id order by place) as passed
+    select group_id, item_id, place, sum(weight) over (partition by group_id, item_id order by place asc) as passed
     from kg_breaks
   ),
   kg_flat as (
@@ -91,5 +91,5 @@ create or replace macro kg_intervals(p_ratings, p_groups, p_epsilon) as table
       + others * greatest(low, 0 - low - width, 0),
       9
     ) < round(list_sum(list_transform(ratings, lambda r: abs(r))), 9)
-  order by group_id, item_id;
+  order by group_id asc, item_id asc;
 -- {% endmacro %}

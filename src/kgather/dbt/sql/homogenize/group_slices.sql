@@ -16,7 +16,7 @@ nothing is built.
   {% for slice in range(1, slices) %}{% do shares.append(slice ~ " / " ~ slices) %}{% endfor %}
   {% set bounds = run_query(
     "select distinct unnest(quantile_disc(group_id, [" ~ shares | join(", ") ~ "])) as bound from " ~ groups
-    ~ " order by bound"
+    ~ " order by bound asc"
   ).columns[0].values() %}
   {% set conditions = ["group_id < " ~ bounds[0]] %}
   {% for bound in bounds %}

@@ -21,7 +21,7 @@ create or replace macro kg_group_vectors(p_preferences, p_groups) as table
   select
     group_id,
     cast(any_value(level) as float) as level,
-    cast(list(coordinate order by dimension) as float[]) as factor
+    cast(list(coordinate order by dimension asc) as float[]) as factor
   from means
   group by group_id;
 -- {% endmacro %}

@@ -13,5 +13,5 @@ create or replace macro kg_homogenize(p_ratings, p_groups, p_single_rater := 'ke
       when 'drop' then raters > 1
       else error('kg_homogenize: p_single_rater is ''keep'' or ''drop'', not ''' || coalesce(p_single_rater, 'null') || '''')
     end
-  order by group_id, item_id;
+  order by group_id asc, item_id asc;
 -- {% endmacro %}

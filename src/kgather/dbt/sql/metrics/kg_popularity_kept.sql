@@ -41,10 +41,10 @@ create or replace macro kg_popularity_kept(p_ratings, p_groups, p_cells) as tabl
   ),
   kg_ranks as (
     select
-      rank() over (order by mean) + (count(*) over (partition by mean) - 1) / 2 as mean,
-      rank() over (order by shown_mean) + (count(*) over (partition by shown_mean) - 1) / 2 as shown_mean,
-      rank() over (order by times) + (count(*) over (partition by times) - 1) / 2 as times,
-      rank() over (order by shown_times) + (count(*) over (partition by shown_times) - 1) / 2 as shown_times
+      rank() over (order by mean asc) + (count(*) over (partition by mean) - 1) / 2 as mean,
+      rank() over (order by shown_mean asc) + (count(*) over (partition by shown_mean) - 1) / 2 as shown_mean,
+      rank() over (order by times asc) + (count(*) over (partition by times) - 1) / 2 as times,
+      rank() over (order by shown_times asc) + (count(*) over (partition by shown_times) - 1) / 2 as shown_times
     from kg_pairs
   )
   select

@@ -9,5 +9,5 @@ create or replace macro kg_alpha(p_relation, p_quasi_identifiers, p_sensitive) a
   select sensitive_column, class_size, alpha, count(*) as classes
   from kg_class_alpha(p_relation, p_quasi_identifiers, p_sensitive, p_for := 'kg_alpha')
   group by all
-  order by all;
+  order by all asc;
 -- {% endmacro %}

@@ -9,7 +9,7 @@ create or replace macro kg_class_hierarchical_t(
 ) as table
   with kg_h_counts as materialized (
     from query(format(
-      'select dense_rank() over (order by {0}) as kg_class, kg_value, kg_n from (
+      'select dense_rank() over (order by {0} asc) as kg_class, kg_value, kg_n from (
          select {1}, cast({2} as varchar) as kg_value, count(*) as kg_n from query_table({3}) group by all)',
       array_to_string(
         list_transform(p_quasi_identifiers, lambda kg_column, kg_place: 'kg_column_' || kg_place), ', '

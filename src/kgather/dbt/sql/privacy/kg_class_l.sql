@@ -40,7 +40,7 @@ create or replace macro kg_class_l(
       kg_times,
       kg_values,
       max(kg_times) over kg_all as kg_most,
-      sum(kg_times * kg_values) over (kg_all order by kg_times rows unbounded preceding) - kg_times * kg_values as kg_rarer
+      sum(kg_times * kg_values) over (kg_all order by kg_times asc rows unbounded preceding) - kg_times * kg_values as kg_rarer
     from kg_runs
     window kg_all as (partition by class, sensitive_column)
   ),

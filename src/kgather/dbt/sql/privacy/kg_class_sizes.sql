@@ -11,5 +11,5 @@ create or replace macro kg_class_sizes(p_relation, p_quasi_identifiers) as table
     array_to_string(kg_as_seen(p_quasi_identifiers, p_for := 'kg_class_sizes'), ', ')
   ))
   group by class_size
-  order by class_size;
+  order by class_size asc;
 -- {% endmacro %}

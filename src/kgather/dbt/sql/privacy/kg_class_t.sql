@@ -39,10 +39,10 @@ create or replace macro kg_class_t(
             kg_n / sum(kg_n) over () as kg_share,
             sum(kg_n) over kg_up / sum(kg_n) over () as kg_cumulated
           from kg_t_values_{0}
-          window kg_up as (order by kg_value nulls last)
+          window kg_up as (order by kg_value asc nulls last)
         ),
         kg_t_ranks_{0} as materialized (
-          select *, sum(kg_cumulated) over (order by kg_rank) as kg_area
+          select *, sum(kg_cumulated) over (order by kg_rank asc) as kg_area
           from kg_t_cumulated_{0}
         ),
         kg_t_whole_{0} as materialized (
@@ -73,7 +73,7 @@ create or replace macro kg_class_t(
           join kg_sizes as sizes on sizes.kg_class = counts.kg_class
           join kg_t_ranks_{0} as ranks on ranks.kg_value is not distinct from counts.kg_value
           join kg_t_whole_{0} as whole on whole.kg_ordered
-          window kg_up as (partition by counts.kg_class order by ranks.kg_rank)
+          window kg_up as (partition by counts.kg_class order by ranks.kg_rank asc)
         ),
         -- From a value of the class to the next the class''s own sum stands still, and the relation''s crosses it at
         -- most once: the area between the two is known from the ranks at both ends and where they cross.

@@ -14,7 +14,7 @@ create or replace macro kg_classed(p_relation, p_quasi_identifiers, p_sensitive,
       group by all
     ),
     kg_classes as (
-      select *, row_number() over (order by {3}) as kg_class
+      select *, row_number() over (order by {3} asc) as kg_class
       from (select distinct {3} from kg_seen)
     ),
     kg_rows as materialized (

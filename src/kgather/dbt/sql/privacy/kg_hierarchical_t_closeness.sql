@@ -9,5 +9,5 @@ create or replace macro kg_hierarchical_t_closeness(p_relation, p_quasi_identifi
   select class_size, t, count(*) as classes
   from kg_class_hierarchical_t(p_relation, p_quasi_identifiers, p_sensitive, p_hierarchy, p_for := 'kg_hierarchical_t_closeness')
   group by all
-  order by all;
+  order by all asc;
 -- {% endmacro %}

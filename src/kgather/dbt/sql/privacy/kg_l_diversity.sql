@@ -12,5 +12,5 @@ create or replace macro kg_l_diversity(
   select sensitive_column, class_size, l, count(*) as classes
   from kg_class_l(p_relation, p_quasi_identifiers, p_sensitive, p_kind := p_kind, p_c := p_c, p_for := 'kg_l_diversity')
   group by all
-  order by all;
+  order by all asc;
 -- {% endmacro %}

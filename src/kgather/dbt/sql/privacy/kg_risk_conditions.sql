@@ -11,5 +11,5 @@ sets of 1 to p_m columns are. Where every combination of all columns has p_k row
 create or replace macro kg_risk_conditions(p_relation, p_columns, p_k, p_m, p_null := true) as table
   select column_names, matched_rows, conditions
   from kg_risk(p_relation, p_columns, p_k, p_m, p_null := p_null, p_for := 'kg_risk_conditions')
-  order by all;
+  order by all asc;
 -- {% endmacro %}

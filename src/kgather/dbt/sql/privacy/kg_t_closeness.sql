@@ -12,5 +12,5 @@ create or replace macro kg_t_closeness(p_relation, p_quasi_identifiers, p_sensit
   select sensitive_column, class_size, t, count(*) as classes
   from kg_class_t(p_relation, p_quasi_identifiers, p_sensitive, p_ordered := p_ordered, p_for := 'kg_t_closeness')
   group by all
-  order by all;
+  order by all asc;
 -- {% endmacro %}

@@ -111,5 +111,5 @@ create or replace macro kg_signs_of_people(p_users, p_items) as table
   select sign, cast(round(measured) as bigint) as measured
   from signs
   where measured >= greatest(at_least, 1)
-  order by sign;
+  order by sign asc;
 -- {% endmacro %}

@@ -4,7 +4,7 @@
   {%- if how == "count" -%}
     cast(count(*) as double)
   {%- elif how in ("max", "sum") -%}
-    {{ how }}({{ rating }} order by {{ rating }})
+    {{ how }}({{ rating }} order by {{ rating }} asc)
   {%- else -%}
     avg({{ rating }})
   {%- endif -%}
