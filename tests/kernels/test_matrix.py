@@ -75,6 +75,27 @@ def test_many_ratings_of_one_user_are_sorted() -> None:
     assert np.array_equal(matrix.values, np.arange(50_000) % 5)
 
 
+@pytest.mark.parametrize("behind", [1, 2, 16, 17, 40])
+def test_ratings_that_came_later_are_put_among_the_others(behind: int) -> None:
+    users, items, ratings = made_up(40, 90, 0.6, 2)
+    last = np.random.default_rng(behind).permutation(len(users))[: behind * 8]
+    others = np.delete(np.arange(len(users)), last)
+    order = np.concatenate([others, last])
+    assert _same(
+        matrix_of((users[order], items[order], ratings[order]), 40, 90), matrix_of((users, items, ratings), 40, 90)
+    )
+    own = np.flatnonzero(users == 0)[: behind + 1]
+    turned = np.roll(own, -1) if behind > 1 else own[::-1]
+    alone = matrix_of((users[turned], items[turned], ratings[turned]), 40, 90)
+    assert alone.items.tolist() == sorted(items[own].tolist())
+
+
+def test_a_pair_twice_is_found_behind_the_others() -> None:
+    items = np.append(np.arange(30), 7)
+    with pytest.raises(InputError, match="item code 7 more than once"):
+        matrix_of((np.zeros(31, int), items, np.ones(31)), 1, 30)
+
+
 def test_transpose_of_made_up_ratings() -> None:
     users, items, ratings = made_up(50, 20, 0.3, 3)
     indptr, by_item, values = matrix_of((users, items, ratings), 50, 20).transpose()

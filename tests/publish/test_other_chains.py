@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from outsider import look, telling
 
 from kgather._errors import InputError
 from kgather._loaders import LoadOptions
@@ -22,6 +23,8 @@ from kgather._settings.publication import PublishSettings
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 K = 4
 Rows = list[dict[str, str]]
+_OF_VALUES = ("files.", "attacks.")
+"""What an audit tells of values that are shown, which are learnt anew each time."""
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +86,16 @@ def test_one_person_a_month_comes_with_others_only(rows: Rows, tmp_path: Path) -
     maps = [_publish(tmp_path, str(month), _of(rows, slice(100 + month))) for month in range(10)]
     assert [len(one) for one in maps] == [100] * 8 + [108] * 2
     assert _smallest(maps) >= K
+    seen = look([tmp_path / str(month) for month in range(10)], K)
+    assert [pair.more for pair in seen] == [0] * 7 + [2 * K, 0]
+    assert all(len(pair.stayed) == len(set(maps[0].values())) and not pair.leavers() for pair in seen[:7])
+    # Of those who wait an audit tells nothing but how many they are, in steps of k. That files differ is told.
+    for pair in seen[1:7]:
+        assert {name for name in telling(pair.first.audit, pair.second.audit) if not name.startswith(_OF_VALUES)} <= {
+            "checks.measured",
+            "read.files.file",
+            "read.files.keyed_sha256",
+        }
 
 
 def test_many_leave_at_once(rows: Rows, tmp_path: Path) -> None:
@@ -92,6 +105,32 @@ def test_many_leave_at_once(rows: Rows, tmp_path: Path) -> None:
     third = _publish(tmp_path, "third", _of(rows, slice(200)))
     assert set(third) <= set(second) < set(stay)
     assert _smallest([first, second, third]) >= K
+    one, two = look([tmp_path / name for name in ("first", "second", "third")], K)
+    assert (one.more, two.more) == (len(second) - len(first), len(third) - len(second))
+    assert Counter(two.first.sizes.tolist()) == Counter(two.second.sizes.tolist())
+
+
+def test_sums_that_are_subtracted_tell_less_of_who_left_than_the_group_did(rows: Rows, tmp_path: Path) -> None:
+    mine = _of(rows, slice(100))
+    first = _publish(tmp_path, "first", mine)
+    sizes = Counter(first.values())
+    of_group = {group: user for user, group in sorted(first.items(), reverse=True) if sizes[group] > K + 1}
+    gone = sorted(of_group.values())[:3]
+    second = _publish(tmp_path, "second", _of(rows, set(first) - set(gone)))
+    assert _smallest([first, second]) >= K
+    [pair] = look([tmp_path / "first", tmp_path / "second"], K)
+    assert pair.more == -3
+    worked_out = [[_gap(told, pair.shared, mine, user) for user in gone] for told, _ in pair.leavers()]
+    shown = [[_gap(before, pair.shared, mine, user) for user in gone] for _, before in pair.leavers()]
+    # Each is compared with who fits best.
+    assert len(worked_out) >= 2
+    assert np.min(worked_out, axis=1).mean() > np.min(shown, axis=1).mean()
+
+
+def _gap(told: np.ndarray, items: Sequence[str], rows: Rows, user: str) -> float:
+    """The mean distance of what is told of items, float64[i], to somebody's ratings."""
+    own = {row["item_id"]: float(row["rating"]) for row in rows if row["user_id"] == user}
+    return float(np.mean([abs(number - own[item]) for number, item in zip(told, items, strict=True) if item in own]))
 
 
 def test_who_changes_everything_stays_in_the_group(rows: Rows, tmp_path: Path) -> None:
@@ -101,6 +140,20 @@ def test_who_changes_everything_stays_in_the_group(rows: Rows, tmp_path: Path) -
     maps = [_publish(tmp_path, name, some) for name, some in (("first", mine), ("second", other), ("third", mine))]
     assert len({frozenset(user for user, group in one.items() if group == one[target]) for one in maps}) == 1
     assert _smallest(maps) == min(Counter(maps[0].values()).values()) >= K
+    seen = look([tmp_path / name for name in ("first", "second", "third")], K)
+    assert all(Counter(pair.first.sizes.tolist()) == Counter(pair.second.sizes.tolist()) for pair in seen)
+
+
+def test_the_same_input_with_other_seeds_tells_nothing_more(rows: Rows, tmp_path: Path) -> None:
+    mine = _of(rows, slice(100))
+    maps = [_publish(tmp_path, str(seed), mine, seed=seed) for seed in range(4)]
+    assert len({frozenset(_partition(one)) for one in maps}) == 1
+    seen = look([tmp_path / str(seed) for seed in range(4)], K)
+    assert all(pair.more == 0 and not pair.leavers() for pair in seen)
+    # The noise is the same, so that it does not average out: items move by less than what is hidden of them.
+    with duckdb.connect(tmp_path / "work" / "work.duckdb", read_only=True) as con:
+        [(noise,)] = con.sql("select stddev(level) from int_kgather__factors where side = 'noise'").fetchall()
+    assert all(np.std(pair.moved) < noise / 2 for pair in seen[1:])
 
 
 def test_accounts_of_an_attacker_count_as_people(rows: Rows, tmp_path: Path) -> None:
@@ -114,6 +167,8 @@ def test_accounts_of_an_attacker_count_as_people(rows: Rows, tmp_path: Path) -> 
     assert len(second) == len(first)
     assert len(third) == len(first) + 2 * K
     assert _smallest([first, second, third]) >= K
+    one, two = look([tmp_path / name for name in ("first", "second", "third")], K)
+    assert (one.more, two.more) == (0, 2 * K)
 
 
 def test_changes_alone_tell_the_same_as_all_data(rows: Rows, tmp_path: Path) -> None:
@@ -143,6 +198,7 @@ def test_changes_alone_tell_the_same_as_all_data(rows: Rows, tmp_path: Path) -> 
         assert _partition(by_all) == _partition(by_changes)
         chain.append(by_changes)
         assert _staged(tmp_path / "all") == _staged(tmp_path / "changes")
+        assert _users(tmp_path / "all") == _users(tmp_path / "changes")
         assert _shown(tmp_path / "all" / str(month)) == _shown(tmp_path / "changes" / str(month))
     # Without any addition, too.
     chain.append(_publish(tmp_path / "changes", "last", [], additions=True, removed=sorted(chain[-1])[:1]))
@@ -182,6 +238,11 @@ def test_who_has_few_ratings_waits_with_them_for_more(rows: Rows, tmp_path: Path
 
 def _partition(groups: dict[str, int]) -> set[frozenset[str]]:
     return {frozenset(user for user, own in groups.items() if own == group) for group in set(groups.values())}
+
+
+def _users(folder: Path) -> list[tuple[object, ...]]:
+    with duckdb.connect(folder / "work" / "work.duckdb", read_only=True) as con:
+        return con.sql("select user_code, user_id, rated, rated_so from int_kgather__users order by all").fetchall()
 
 
 def _staged(folder: Path) -> list[tuple[object, ...]]:

@@ -5,7 +5,9 @@ groups that are where its raters are. The attacker takes the group towards which
 gains is told by an item of as many raters that the person did not rate: popular places gain from any item.
 """
 
+from dataclasses import dataclass
 from itertools import product
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,28 +48,39 @@ def _of_count(
     attacked: Attacked, posterior: Posterior, low: int, high: int, known: int, targets: int, seed: int
 ) -> AttackResult | None:
     evidence = attacked.evidence
+    original = evidence.original
     some = (attacked.raters >= low) & (attacked.raters <= high) & evidence.shown_items
-    owner = np.repeat(np.arange(evidence.original.n_users), np.diff(evidence.original.indptr))
-    entries = np.flatnonzero(some[evidence.original.items] & (evidence.truth[owner] >= 0))
-    lengths = np.diff(evidence.original.indptr)[owner[entries]]
-    entries = entries[lengths > known].astype(np.int64)
+    entries = np.flatnonzero(some[original.items])
+    owner = np.searchsorted(original.indptr, entries, side="right") - 1
+    kept = (evidence.truth[owner] >= 0) & (np.diff(original.indptr)[owner] > known)
+    entries, owner = entries[kept].astype(np.int64), owner[kept].astype(np.int64)
     most = int(np.clip(_CELLS / max(attacked.n_classes, 1), 50, targets))
-    entries = order_users(entries, seed64(seed))[:most]
-    if len(entries) < 20 or some.sum() < 2:
+    drawn = order_users(entries, seed64(seed))[:most]
+    if len(drawn) < 20 or some.sum() < 2:
         return None
-    users, items = owner[entries].astype(np.int64), evidence.original.items[entries].astype(np.int64)
+    users, items = owner[np.searchsorted(entries, drawn)], original.items[drawn].astype(np.int64)
     strangers = _strangers(attacked, np.flatnonzero(some), users, items, seed)
     likely = _by_ratings(attacked, posterior, users, items, known, seed)
     aways, places = posterior.directions
     right = attacked.right(users)
     groups_behind = np.diff(attacked.behind.pair_indptr)[right]
+    found: dict[tuple[str, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    weights = (0.0, *_WEIGHTS) if known else (1.0,)
+    for number, away in enumerate(aways):
+        sides = [_Pointing.of(away[which], places) for which in (items, strangers)]
+        for way in _WAYS:
+            scores = [side.scores(way) for side in sides]
+            for weight in weights:
+                hits, misses = (
+                    _hits(likely + weight * each if known else each, right) / groups_behind for each in scores
+                )
+                found[way, number, weight] = hits, misses
     best: tuple[NDArray[np.float64], NDArray[np.float64], str] | None = None
-    for way, away in product(_WAYS, aways):
-        own, other = (_scores(way, away[which], places) for which in (items, strangers))
-        for weight in (0.0, *_WEIGHTS) if known else (1.0,):
-            hits, misses = (_hits(likely + weight * each, right) / groups_behind for each in (own, other))
-            if best is None or hits.mean() > best[0].mean():
-                best = hits, misses, way if weight else "ratings alone"
+    # Of ways that find as many the first is told, by way, then by what is taken for nowhere.
+    for way, number, weight in product(_WAYS, range(len(aways)), weights):
+        hits, misses = found[way, number, weight]
+        if best is None or hits.mean() > best[0].mean():
+            best = hits, misses, way if weight else "ratings alone"
     assert best is not None
     hits, misses, way = best
     people = len(np.unique(users))
@@ -93,14 +106,26 @@ def _of_count(
     )
 
 
-def _scores(way: str, away: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How well each class lies where each item points, float64[t, c]."""
-    products = away @ places.T
-    lengths = np.linalg.norm(away, axis=1, keepdims=True)
-    if way == "direction":
-        return np.abs(products) / np.maximum(lengths * np.linalg.norm(places, axis=1), 1e-300)
-    scores = np.abs(products) if way == "extreme" else products
-    return scores / np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1e-300)
+@dataclass(frozen=True)
+class _Pointing:
+    """How far each class lies where each item points, float64[t, c], and how long the two are, float64[t, 1], [c]."""
+
+    products: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+    far: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, away: NDArray[np.float64], places: NDArray[np.float64]) -> Self:
+        return cls(away @ places.T, np.linalg.norm(away, axis=1, keepdims=True), np.linalg.norm(places, axis=1))
+
+    def scores(self, way: str) -> NDArray[np.float64]:
+        """How well each class lies where each item points, float64[t, c]."""
+        if way == "direction":
+            scores = np.abs(self.products)
+            scores /= np.maximum(self.lengths * self.far, 1e-300)
+            return scores
+        scores = np.abs(self.products) if way == "extreme" else self.products
+        return scores / np.maximum(np.abs(scores).max(axis=1, keepdims=True), 1e-300)
 
 
 def _hits(scores: NDArray[np.float64], right: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ _OF_CHAIN = ("kgather_history", "kgather_chain")
 _TAKEN = (*_OF_CHAIN, "int_kgather__item_factors", "kgather_coarser")
 STAGED, WAITING = "stg_kgather__ratings", "base_kgather__waiting_ratings"
 """The ratings that a release which takes them over needs: what was staged, and that of people who are in none yet."""
-_SCALE, _ITEMS = "int_kgather__scale", "int_kgather__items"
+_SCALE, _ITEMS, _USERS = "int_kgather__scale", "int_kgather__items", "int_kgather__users"
 OF_ADDITIONS = ("min_ratings", "not_rated")
 """Settings that say what is staged: where only additions are read, the others were staged with those of the last."""
 _NEEDED = ("int_kgather__groups", "int_kgather__item_factors", "int_kgather__noise_key", SETTINGS)
@@ -219,11 +219,13 @@ def take_over(database: Path, following: Following) -> None:
                 "instead of --additions."
             )
             raise InputError(msg)
-        kept = {("main", name) for name in (*_TAKEN, STAGED, WAITING, _SCALE, _ITEMS)} | {("loaded", "items")}
+        kept = {("main", name) for name in (*_TAKEN, STAGED, WAITING, _SCALE, _ITEMS, _USERS)} | {("loaded", "items")}
         for schema, name, kind in there:
             if (schema, name) not in kept:
                 con.execute(f"drop {kind} {identifier(schema)}.{identifier(name)}")
         con.execute(f"create table if not exists {WAITING} as from {STAGED} limit 0")
+        # After an erasure there is none: then all people are counted.
+        con.execute(f"create table if not exists {_USERS} (user_id varchar, rated bigint, rated_so hugeint)")
         con.execute("create schema if not exists loaded")
         con.execute("create table loaded.removed (user_id varchar)")
         if following.removed:

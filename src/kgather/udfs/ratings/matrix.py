@@ -14,6 +14,7 @@ from kgather._errors import InputError
 
 _COLUMNS = (("user_code", pa.int32()), ("item_code", pa.int32()), ("rating", pa.float64()))
 _TOO_MANY = 4  # a user has more ratings than were counted
+_FEW_BEHIND = 16  # ratings out of order at the end of a row: moving them costs no more than a heap sort of the row
 # 64 MB of int32: larger than what malloc keeps, so a piece goes back to the system once it is copied
 _PIECE = 1 << 24
 
@@ -387,18 +388,33 @@ def _exchange(items: NDArray[np.int32], values: NDArray[np.float32], i: int, j: 
 
 
 @njit(nogil=True, cache=True)
+def _insert(items: NDArray[np.int32], values: NDArray[np.float32], lo: int, start: int, hi: int) -> None:
+    """Sorts the row lo..hi by item, whose entries before `start` ascend: each of the others is put in its place."""
+    for j in range(start, hi):
+        item, value = items[j], values[j]
+        at = j
+        while at > lo and items[at - 1] > item:
+            items[at], values[at] = items[at - 1], values[at - 1]
+            at -= 1
+        items[at], values[at] = item, value
+
+
+@njit(nogil=True, cache=True)
 def _sort_rows(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDArray[np.float32]) -> int:
-    """Sorts every user's ratings by item in place (heap sort); an entry that repeats the one before, or
-    -1.
+    """Sorts every user's ratings by item in place; an entry that repeats the one before, or -1.
+
+    Few ratings behind others that ascend, as they come from release to release, are put in their places; all else is a
+    heap sort.
     """
     for u in range(len(indptr) - 1):
         lo, size = indptr[u], indptr[u + 1] - indptr[u]
-        ascending = True
-        for j in range(lo + 1, lo + size):
-            if items[j] < items[j - 1]:
-                ascending = False
-                break
-        if not ascending:
+        hi = lo + size
+        start = lo + 1
+        while start < hi and items[start] >= items[start - 1]:
+            start += 1
+        if start < hi and hi - start <= _FEW_BEHIND:
+            _insert(items, values, lo, start, hi)
+        elif start < hi:
             root, stop = size // 2, size
             while stop > 1:
                 if root > 0:  # build the heap
@@ -407,7 +423,7 @@ def _sort_rows(indptr: NDArray[np.int64], items: NDArray[np.int32], values: NDAr
                     stop -= 1
                     _exchange(items, values, lo, lo + stop)
                 _sift(items, values, lo, root, stop)
-        for j in range(lo + 1, lo + size):
+        for j in range(lo + 1, hi):
             if items[j] == items[j - 1]:
                 return j
     return -1

@@ -3,8 +3,9 @@
 {% set repeats = kgather.has_rows(repeated_pairs) -%}
 {% set few = kgather.setting("min_ratings") > 1 -%}
 {% set left_out = kgather.leaves_people_out() -%}
--- Every row that was read and not staged, with its place and the reason.
-with read_ratings as (
+-- Every row that was read and not staged, with its place and the reason. All rows are read twice rather than kept: there
+-- are many, and few are wanted.
+with read_ratings as not materialized (
   select * from {{ ref("base_kgather__read_ratings") }}
 ),
 {% if repeats %}

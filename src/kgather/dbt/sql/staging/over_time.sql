@@ -101,6 +101,11 @@ has it with additions. It is no setting, as a project of its own has all its rat
   {{ this.incorporate(path={"identifier": kgather.name_in_release(name)}) }}
 {%- endmacro %}
 
+{#- A number for what a user rated how, in any order, whatever the user is called. Such numbers of parts add up. -#}
+{% macro rated_so() -%}
+  sum(cast(hash(cast(item_id as varchar), rating) as hugeint))
+{%- endmacro %}
+
 {#- Takes out of the staged ratings those in whose place others come. -#}
 {% macro take_out_added() -%}
   delete from {{ this }} as staged
