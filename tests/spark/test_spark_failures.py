@@ -69,10 +69,18 @@ def started(master: str, file: Path, folder: Path, local: Path, *conf: str, **mo
     submitted = " ".join(f"--conf {each}" for each in [*settings, f"spark.local.dir={local}"])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     environment |= {"PYSPARK_SUBMIT_ARGS": f"{submitted} pyspark-shell", "PYSPARK_PYTHON": sys.executable}
-    return subprocess.Popen(
-        [sys.executable, "-c", _RUN, master, str(file), str(folder), asked],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, start_new_session=True,
-    )  # fmt: skip
+    # A cluster on one machine would write its executors' logs beside pyspark.
+    environment |= {"SPARK_WORKER_DIR": str(folder / "work")}
+    with (folder / "driver.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", _RUN, master, str(file), str(folder), asked],
+            stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True,
+        )  # fmt: skip
+
+
+def logs(folder: Path) -> bytes:
+    """What the driver and the executors have logged."""
+    return b"".join(each.read_bytes() for each in [folder / "driver.log", *folder.rglob("work/**/std*")])
 
 
 def steps(run: "subprocess.Popen[str]") -> Iterator[str]:
@@ -123,7 +131,7 @@ def test_executors_are_killed_in_each_stage_and_the_release_is_the_same(
     groups: set[frozenset[str]], file: Path, tmp_path: Path, stopped_at_end: Callable[..., None]
 ) -> None:
     local = tmp_path / "local"
-    conf = ("spark.executor.memory=1g", "spark.sql.shuffle.partitions=3")
+    conf = ("spark.executor.memory=1g", "spark.sql.shuffle.partitions=3", "spark.log.level=INFO")
     run = started("local-cluster[2,1,1024]", file, tmp_path, local, *conf)
     stopped_at_end(run)
     broken = []
@@ -139,6 +147,10 @@ def test_executors_are_killed_in_each_stage_and_the_release_is_the_same(
     assert broken == ["stage", "preferences", "gather", "audit"]
     assert kgather.verify(tmp_path / "release", k=5)
     assert groups_of(tmp_path / "map") == groups
+    said = logs(tmp_path)
+    assert b"Lost executor" in said
+    assert b"CoarseGrainedExecutorBackend" in said
+    assert b"person-0" not in said
 
 
 def test_shuffle_files_are_lost_and_the_release_is_the_same(
