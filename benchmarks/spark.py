@@ -141,7 +141,7 @@ def run(command: Sequence[str]) -> tuple[dict[str, object], float, float, dict[s
                 if kind is not None:
                     spent[pid] = seconds
                     memory[kind] = max(memory.get(kind, 0.0), size)
-            time.sleep(0.1)
+            time.sleep(0.25)  # looking at all processes costs, too
         wall = time.perf_counter() - start
         if process.returncode:
             said.seek(0)

@@ -301,7 +301,7 @@ class _Sweeps:
                 hi = min(lo + stretch, m)
                 systems = part.equations(lo, hi, left[lo:hi], square, all_ratings=items_from_all)
                 if systems.any():
-                    yield lo, _whole(systems, steps_of(items.frame, left[lo:hi]), n_blocks)
+                    yield lo, whole(systems, steps_of(items.frame, left[lo:hi]), n_blocks)
 
         def finish(key: int, total: NDArray[np.float64]) -> NDArray[Any]:
             if key == _STATISTICS:
@@ -354,7 +354,7 @@ def _power(number: float) -> float:
     return 2.0 ** math.ceil(math.log2(number)) if number > 0.0 else 1.0
 
 
-def _whole(systems: NDArray[np.float64], steps: NDArray[np.float64], blocks: int) -> NDArray[np.int64]:
+def whole(systems: NDArray[np.float64], steps: NDArray[np.float64], blocks: int) -> NDArray[np.int64]:
     """Equations in whole multiples of the steps, int64 flat: their sum over all blocks is the same in any order."""
     found = np.rint(systems / steps)
     # Beyond this a sum of so many blocks could run over; no rating that fits the frame comes near.

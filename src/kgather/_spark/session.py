@@ -1,6 +1,7 @@
 """A session of Spark for the command line, and what it reads."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -50,12 +51,15 @@ def arranged(spark: "SparkSession") -> Iterator[None]:
     """Settings of the session while a release is made: some only where the user has made none."""
     # Joins by broadcast would bring users' ids to the driver.
     always = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}
-    ours = {
-        # Spark's 200 are for clusters: on few cores most of the time would go to starting tasks.
-        "spark.sql.shuffle.partitions": str(_PARTITIONS_OF_CORE * spark.sparkContext.defaultParallelism),
-        # A row can have megabytes: ten thousand of them are too many for a worker.
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES),
-    }
+    # A row can have megabytes: ten thousand of them are too many for a worker.
+    ours = {"spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES)}
+    context = spark.sparkContext
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false") != "true":
+        # Spark's 200 are for large clusters: on few cores most of the time would go to starting tasks.
+        partitions = _PARTITIONS_OF_CORE * context.defaultParallelism
+        if not re.match(r"local(\[|$)", context.master or ""):
+            partitions = max(partitions, _LEAST_OF_CLUSTER)  # executors may still be on their way
+        ours["spark.sql.shuffle.partitions"] = str(partitions)
     own = spark.conf.getAll
     made = {name: value for name, value in ours.items() if name not in own} | always
     for name, value in made.items():
@@ -70,7 +74,7 @@ def arranged(spark: "SparkSession") -> Iterator[None]:
                 spark.conf.unset(name)
 
 
-_PARTITIONS_OF_CORE = 2
+_PARTITIONS_OF_CORE, _LEAST_OF_CLUSTER = 2, 32
 _BATCH_BYTES = 16 << 20
 
 
