@@ -160,7 +160,7 @@ bench-server: bench-setup  ## the server's start, under load, and killed: benchm
 	PYTHONPATH=tests:tests/server:tests/guard $(BIN)/python benchmarks/server.py $(PARTS)
 
 bench-spark: bench-setup  ## publishing by Spark against the engine duckdb: benchmarks/spark.py
-	$(BIN)/python benchmarks/spark.py
+	$(BIN)/python benchmarks/spark.py $(PARTS)
 
 bench-setup: setup
 	$(BIN)/python -m pip install --quiet --group bench

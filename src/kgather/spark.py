@@ -24,6 +24,7 @@ def publish(
     force: bool = False,
     noise_key: FilePath | None = None,
     secret_map: str | None = None,
+    checkpoint: str | None = None,
     leaf_users: int | None = None,
     ratings_per_block: int | None = None,
     verbose: bool = False,
@@ -44,6 +45,8 @@ def publish(
         noise_key: The file with the SECRET key of the noise in items, on the driver, made if there is none. The user's
             folder for state where not given.
         secret_map: Where Spark writes the SECRET map from users to groups as Parquet; nowhere if not given.
+        checkpoint: Where Spark keeps the finished stages until the release is there, all SECRET: a run that was stopped
+            goes on from there when it is called again with the same rows and settings. Not kept if not given.
         leaf_users: Users that are gathered together at most; a million where not given.
         ratings_per_block: Ratings that a worker has in memory at once; half a million where not given.
         verbose: Let dbt say on standard error what it does.
@@ -88,6 +91,7 @@ def publish(
                 force=force,
                 noise_key=None if noise_key is None else Path(noise_key),
                 secret_map=None if secret_map is None else fspath(secret_map),
+                checkpoint=None if checkpoint is None else fspath(checkpoint),
                 leaf_users=LEAF_USERS if leaf_users is None else leaf_users,
                 ratings_per_block=RATINGS_PER_BLOCK if ratings_per_block is None else ratings_per_block,
                 verbose=verbose,

@@ -168,6 +168,15 @@ def command(
             rich_help_panel=_SPARK,
         ),
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="PATH",
+            help="With --engine spark: where Spark keeps finished stages, all SECRET, until the release is there.",
+            rich_help_panel=_SPARK,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only read the input, say what was read, and write nothing.")
     ] = False,
@@ -196,11 +205,11 @@ def command(
         if k is None:
             raise InputError(_NO_K)
         asked = asked_settings({"k": k, **settings}, options, None, assignments or [])
-        published = _on_spark(inputs or [], out, asked, options, force, noise_key, master, secret_map)
+        published = _on_spark(inputs or [], out, asked, options, force, noise_key, master, secret_map, checkpoint)
         _show(published, json_output=json_output)
         return
-    if engine not in _ENGINES or master is not None or secret_map is not None:
-        msg = f"--engine is {' or '.join(_ENGINES)}; --master and --secret-map go with --engine spark."
+    if engine not in _ENGINES or any(each is not None for each in (master, secret_map, checkpoint)):
+        msg = f"--engine is {' or '.join(_ENGINES)}; --master, --secret-map and --checkpoint go with --engine spark."
         raise InputError(msg)
     attributes = (
         None
@@ -292,6 +301,7 @@ def _on_spark(
     noise_key: Path | None,
     master: str | None,
     secret_map: str | None,
+    checkpoint: str | None,
 ) -> Published:
     from kgather._spark import needs, session
 
@@ -310,6 +320,7 @@ def _on_spark(
             force=force,
             noise_key=noise_key,
             secret_map=secret_map,
+            checkpoint=checkpoint,
             report=progress.report,
             warn=warn,
         )

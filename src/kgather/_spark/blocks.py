@@ -4,6 +4,7 @@ Which block a user is in hangs on a hash of the id, and all that hangs on an ord
 same however Spark cuts, moves or repeats its rows.
 """
 
+import gc
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -172,6 +173,7 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
         for row in range(batch.num_rows):
             yield {name: batch.column(at)[row].as_py() for at, name in enumerate(batch.schema.names)}
+    settle()
 
 
 def packed(column: pa.ChunkedArray | pa.Array) -> bytes:
@@ -194,7 +196,26 @@ def numbers(written: bytes, kind: type[np.generic]) -> NDArray[Any]:
     return np.frombuffer(written, dtype=kind).copy()
 
 
-_KINDS = {"double": pa.float64(), "int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+def settle() -> None:
+    """Let the garbage collector pass over what a worker has loaded for good.
+
+    pyspark runs it after each task, and it looks at all that numba and DuckDB have loaded: longer than many a task.
+    """
+    if len(gc.get_objects()) > _SETTLED_ABOVE:
+        gc.collect()
+        gc.freeze()
+
+
+_SETTLED_ABOVE = 20_000  # objects that were made since
+
+_KINDS = {
+    "double": pa.float64(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
 
 
 def _schema(columns: str) -> pa.Schema:

@@ -168,7 +168,7 @@ def _planes(users: "DataFrame", n: int, known: Any, seed: int, most: int) -> Pla
         return Planes(np.zeros((1, 1)), np.zeros(1), nothing, nothing)
     share, drawn = min(1.0, SAMPLE / n), seed64(seed)
 
-    def terms(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def terms(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         level, factors = vectors_of(row, rank)
         vectors = known.value.vectors(level, factors)
         chosen = vectors[_chosen(drawn, row["block"], len(vectors), share)]
@@ -185,13 +185,13 @@ def _counts(users: "DataFrame", known: Any, planes: Planes) -> NDArray[np.int64]
     """How many users are sent to each leaf, int64[nodes]."""
     rank = known.value.item_factors.shape[1]
 
-    def terms(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def terms(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         level, factors = vectors_of(row, rank)
         if len(level):
             leaves = planes.leaves(known.value.vectors(level, factors))
-            yield 0, np.bincount(leaves, minlength=planes.nodes).astype(np.float64)
+            yield 0, np.bincount(leaves, minlength=planes.nodes).astype(np.int64)
 
-    return numbers(summed(users, terms)[0], np.float64).astype(np.int64)
+    return numbers(summed(users, terms)[0], np.int64)
 
 
 def _users(
@@ -252,7 +252,7 @@ def reach_of(spark: "SparkSession", users: "DataFrame", n: int, compared: Compar
     rank = compared.item_factors.shape[1]
     known = spark.sparkContext.broadcast(Compared(compared.item_level, compared.item_factors, "prediction"))
 
-    def total(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def total(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         yield 0, known.value.vectors(*vectors_of(row, rank)).sum(axis=0, dtype=np.float64)
 
     middle = numbers(summed(users, total)[0], np.float64) / n
@@ -260,14 +260,14 @@ def reach_of(spark: "SparkSession", users: "DataFrame", n: int, compared: Compar
     def distances(row: dict[str, Any]) -> NDArray[np.float64]:
         return lengths(known.value.vectors(*vectors_of(row, rank)) - middle)
 
-    def counts(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        yield 0, np.bincount(_bins(distances(row)), minlength=_BINS).astype(np.float64)
+    def counts(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+        yield 0, np.bincount(_bins(distances(row)), minlength=_BINS).astype(np.int64)
 
-    below = np.cumsum(numbers(summed(users, counts)[0], np.float64).astype(np.int64))
+    below = np.cumsum(numbers(summed(users, counts)[0], np.int64))
     first, after = places(n, settings.outliers, settings.k)
     low, high = (int(np.searchsorted(below, at, "right")) for at in (first, after - 1))
 
-    def near(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def near(row: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         found = distances(row)
         bins = _bins(found)
         found = found[(bins >= low) & (bins <= high)]

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgather._errors import KgatherError
 from kgather._settings.publication import PublishSettings
 from kgather._spark.blocks import matrix_of, numbers
+from kgather._spark.checkpoint import Checkpoint
 from kgather._spark.sums import summed
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs.preferences import als
@@ -107,7 +109,7 @@ def about(
     many = spark.sparkContext.broadcast(raters >= settings.least_raters)
     m = len(raters)
 
-    def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         matrix = matrix_of(block, m)
         for key, part in enumerate((matrix, matrix.with_items(many.value))):
             values = part.values.astype(np.float64)
@@ -141,15 +143,45 @@ def learn(
     settings: PublishSettings,
     scale: tuple[float, float],
     progress: Progress,
+    checkpoint: Checkpoint,
 ) -> Learnt:
     """Learn from the items that at least `min_raters` users rated; see `item_side.learn_apart`.
 
-    blocks: of `CODED`. scale: the lowest and the highest rating that can be.
+    blocks: of `CODED`. scale: the lowest and the highest rating that can be. checkpoint: where the items are kept once
+    they are learnt.
     """
     # Ratings that are all the same span no scale.
     low, high = scale if scale[0] < scale[1] else (-np.inf, np.inf)
-    model = _learn_many(spark, blocks, ratings, settings, (low, high), progress)
+    frame = _frame(ratings, settings)
+
+    def learnt() -> dict[str, NDArray[Any]]:
+        model = _learn_many(spark, blocks, ratings, settings, frame, (low, high), progress)
+        return {"level": model.level, "factors": model.factors}
+
+    kept = checkpoint.arrays("items", learnt)
+    model = Model(kept["level"], kept["factors"], ratings.raters >= settings.least_raters, frame)
     return _apart(spark, blocks, model, ratings, settings, (low, high))
+
+
+def _frame(ratings: Ratings, settings: PublishSettings) -> Frame | None:
+    """The frame of the ratings of the items that many rated; None where there are none."""
+    counts = np.where(ratings.raters >= settings.least_raters, ratings.raters, 0)
+    if not counts.any():
+        return None
+    return Frame.of(
+        _options(settings),
+        settings.rank,
+        mean=ratings.many_mean,
+        deviation=ratings.many_deviation or 1.0,
+        reach=ratings.many_reach,
+        item_counts=counts,
+    )
+
+
+def _options(settings: PublishSettings) -> AlsOptions:
+    options = options_of("als", settings.solver_options)
+    assert isinstance(options, AlsOptions)
+    return options
 
 
 def _learn_many(
@@ -157,25 +189,20 @@ def _learn_many(
     blocks: "DataFrame",
     ratings: Ratings,
     settings: PublishSettings,
+    frame: Frame | None,
     ends: tuple[float, float],
     progress: Progress,
 ) -> Model:
     m, rank = len(ratings.raters), settings.rank
     many = ratings.raters >= settings.least_raters
     counts = np.where(many, ratings.raters, 0)
-    nothing = Model(np.zeros(m, dtype=np.float32), np.zeros((m, rank), dtype=np.float32), many, None)
-    if not counts.any():
-        return nothing
-    options = options_of("als", settings.solver_options)
-    assert isinstance(options, AlsOptions)
-    deviation = ratings.many_deviation or 1.0
-    frame = Frame.of(
-        options, rank, mean=ratings.many_mean, deviation=deviation, reach=ratings.many_reach, item_counts=counts
-    )
-    model = replace(
-        nothing,
+    if frame is None:
+        return Model(np.zeros(m, dtype=np.float32), np.zeros((m, rank), dtype=np.float32), many, None)
+    options = _options(settings)
+    model = Model(
         level=np.full(m, frame.mean, dtype=np.float32),
-        factors=als.drawn_factors(m, rank, settings.seed, deviation),
+        factors=als.drawn_factors(m, rank, settings.seed, ratings.many_deviation or 1.0),
+        many=many,
         frame=frame,
     )
     share = min(options.holdout, als.HELD_OUT_MOST / int(counts.sum()))
@@ -236,15 +263,15 @@ class _Sweeps:
         m, share, seed = len(model.level), self.share, self.seed
         known = self.spark.sparkContext.broadcast(model)
 
-        def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
             part = _part(block, known.value, share, seed)
             part.solve_users(known.value.design(), known.value.level, all_ratings=False)
             yield _STATISTICS, np.array([part.squared_lengths()])
-            yield 0, part.held.raters().astype(np.float64)
+            yield 0, part.held.raters().astype(np.int64)
 
         found = summed(self.blocks, terms)
         known.unpersist()
-        held = numbers(found[0], np.float64).astype(np.int64)
+        held = numbers(found[0], np.int64)
         assert len(held) == m
         return _First(held, self._square(float(numbers(found[_STATISTICS], np.float64)[0]), model.rank))
 
@@ -260,10 +287,11 @@ class _Sweeps:
         frame = model.frame
         assert frame is not None
         known = self.spark.sparkContext.broadcast((model, counts))
-        stretch = self._stretch(rank)
+        stretch, n_blocks = self._stretch(rank), self.n_blocks
 
-        def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
             items, left = known.value
+            assert items.frame is not None
             design = items.design()
             part = _part(block, items, share, seed)
             part.solve_users(design, items.level, all_ratings=users_from_all)
@@ -273,15 +301,16 @@ class _Sweeps:
                 hi = min(lo + stretch, m)
                 systems = part.equations(lo, hi, left[lo:hi], square, all_ratings=items_from_all)
                 if systems.any():
-                    yield lo, systems.reshape(-1)
+                    yield lo, whole(systems, steps_of(items.frame, left[lo:hi]), n_blocks)
 
         def finish(key: int, total: NDArray[np.float64]) -> NDArray[Any]:
             if key == _STATISTICS:
                 return total
             items, left = known.value
             assert items.frame is not None
-            systems = total.reshape(-1, rank + 2, rank + 1)
-            level, factors = als.solve_items(systems, left[key : key + len(systems)], items.frame)
+            of_these = left[key : key + stretch]
+            systems = total.reshape(-1, rank + 2, rank + 1) * steps_of(items.frame, of_these)
+            level, factors = als.solve_items(systems, of_these, items.frame)
             return np.concatenate([level[:, None], factors], axis=1)
 
         found = summed(self.blocks, terms, finish)
@@ -301,6 +330,38 @@ class _Sweeps:
     def _stretch(self, rank: int) -> int:
         """How many items' equations are summed together, so that those of all blocks fit in memory."""
         return max(_STRETCH_BYTES // (self.n_blocks * (rank + 2) * (rank + 1) * 8), 256)
+
+
+def steps_of(frame: Frame, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The numbers of which whole multiples are summed, for each number of the equations of items with these counts.
+
+    float64[i, rank + 2, rank + 1], powers of two. 2^50 of them are as much as an equation can have if no rating is
+    farther from 0 than the mean and twice the range, and no factor longer than 16 of its units; there is room for 4,000
+    times as much.
+    """
+    factor = _power(16.0 * float(frame.unit))
+    size = np.full(frame.rank + 1, factor)
+    size[0] = 1.0
+    rating = _power(abs(frame.mean) + frame.spread)
+    each = np.concatenate([np.outer(size, size), rating * size[None, :]])
+    times = np.exp2(np.ceil(np.log2(np.maximum(counts, 1).astype(np.float64))))
+    steps: NDArray[np.float64] = times[:, None, None] * each * 2.0**-50
+    return steps
+
+
+def _power(number: float) -> float:
+    """The next power of two."""
+    return 2.0 ** math.ceil(math.log2(number)) if number > 0.0 else 1.0
+
+
+def whole(systems: NDArray[np.float64], steps: NDArray[np.float64], blocks: int) -> NDArray[np.int64]:
+    """Equations in whole multiples of the steps, int64 flat: their sum over all blocks is the same in any order."""
+    found = np.rint(systems / steps)
+    # Beyond this a sum of so many blocks could run over; no rating that fits the frame comes near.
+    if not np.abs(found).max(initial=0.0) < 2.0**62 / blocks:
+        msg = "the equations of an item have numbers too large to be summed."
+        raise KgatherError(msg)
+    return found.astype(np.int64).reshape(-1)
 
 
 def _part(block: Mapping[str, Any], model: Model, share: float, seed: int) -> Part:
@@ -327,11 +388,9 @@ def _apart(
     reach = 2.0 * (ratings.highest - ratings.lowest)
     span = ratings.lowest - reach, ratings.highest + reach
     known = spark.sparkContext.broadcast((model, own))
-    options = options_of("als", settings.solver_options)
-    assert isinstance(options, AlsOptions)
-    median = options.median and model.frame is not None and model.frame.spread > 0.0
+    median = _options(settings).median and model.frame is not None and model.frame.spread > 0.0
 
-    def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         items, shares = known.value
         matrix = matrix_of(block, m)
         level, factors = items.users(matrix)
@@ -358,15 +417,17 @@ def _apart(
             part = Part(matrix.with_items(items.many), items.frame)
             design = items.design()
             part.solve_users(design, items.level, all_ratings=True)
-            yield _GAPS, part.gaps(design, items.level, *ends).astype(np.float64)
+            yield _GAPS, part.gaps(design, items.level, *ends)
 
-    found = {key: numbers(each, np.float64) for key, each in summed(blocks, terms).items()}
+    sums = summed(blocks, terms)
+    gaps = numbers(sums.pop(_GAPS), np.int64) if median else np.zeros(0, dtype=np.int64)
+    found = {key: numbers(each, np.float64) for key, each in sums.items()}
     known.unpersist()
     count, above, squares, people, *middle = found[_STATISTICS]
     level = model.level
     if median:
         assert model.frame is not None
-        level = level + als.median_gap(found[_GAPS].astype(np.int64), model.frame.spread)
+        level = level + als.median_gap(gaps, model.frame.spread)
     shared = above / count
     if _RARE in found:
         so_far = np.cumsum(found[_RARE])

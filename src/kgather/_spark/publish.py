@@ -30,8 +30,10 @@ from kgather._settings.publication import PublishSettings
 from kgather._spark import audit, gathering, learning, measuring, needs, staging, statements
 from kgather._spark.audit import People
 from kgather._spark.blocks import numbers, rows_of
+from kgather._spark.checkpoint import Checkpoint
 from kgather._spark.gathering import Compared, Reach
 from kgather._spark.learning import Learnt
+from kgather._spark.session import arranged
 from kgather._spark.staging import Chosen, Counts
 from kgather._sql_text import identifier
 from kgather._steps.learning import model_table
@@ -69,6 +71,7 @@ def publish(
     force: bool = False,
     noise_key: Path | None = None,
     secret_map: str | None = None,
+    checkpoint: str | None = None,
     leaf_users: int = LEAF_USERS,
     ratings_per_block: int = staging.RATINGS_PER_BLOCK,
     verbose: bool = False,
@@ -77,9 +80,10 @@ def publish(
 ) -> Published:
     """Publish a DataFrame of ratings as a release at `target`, a folder of the driver, or leave nothing there.
 
-    secret_map: where Spark writes the map from users to groups as Parquet; None: it is kept nowhere. leaf_users: users
-    that are gathered together at most. ratings_per_block: what an executor works on at once. The same rows, seed and
-    these two numbers give the same groups, however Spark cuts them.
+    secret_map: where Spark writes the map from users to groups as Parquet; None: it is kept nowhere. checkpoint: where
+    Spark keeps finished stages, all SECRET, until the release is there; None: nowhere. leaf_users: users that are
+    gathered together at most. ratings_per_block: what an executor works on at once. The same rows, seed and these two
+    numbers give the same groups, however Spark cuts them.
 
     Raises InputError where something is asked for that Spark does not have, or input or settings cannot be published,
     and PromiseError where a check of the audit failed.
@@ -98,16 +102,31 @@ def publish(
     if secret_map is not None:
         with _told():
             _check_map(read, secret_map, target, force=force)
+    if checkpoint is not None:
+        _refuse_within(checkpoint, target, "checkpoint", "--checkpoint")
     key = kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
-    with in_private(target) as umask, runs.folder_of(target, secrets.token_hex(12)) as folder, _told():
-        run = _Run(folder, read, settings, options, leaf_users, ratings_per_block, key, verbose, report, warn)
+    with (
+        in_private(target) as umask,
+        runs.folder_of(target, secrets.token_hex(12)) as folder,
+        _told(),
+        arranged(ratings.sparkSession),
+    ):
+        asked = {
+            "settings": settings.model_dump(mode="json"),
+            "reading": options.model_dump(mode="json"),
+            "leaf_users": leaf_users,
+            "ratings_per_block": ratings_per_block,
+        }
+        kept = Checkpoint.at(checkpoint, read.ratings, asked, key, warn)
+        run = _Run(folder, read, settings, options, leaf_users, ratings_per_block, key, kept, verbose, report, warn)
         try:
             finished, found = run.release(umask)
             if secret_map is not None:
                 run.write_map(secret_map, force=force)
             put_in_place(finished, target, replace=force)
+            kept.remove()
             report("write", 1, 1)
         finally:
             run.close()
@@ -132,11 +151,16 @@ def _told() -> Iterator[None]:
         raise KgatherError(msg) from None
 
 
+def _refuse_within(path: str, target: Path, what: str, option: str) -> None:
+    place = Path(path.removeprefix("file://")).resolve()
+    if "://" not in path.removeprefix("file://") and (target == place or target in place.parents):
+        msg = f"{path} lies in the release: the {what} would go out with it. Give another {option}."
+        raise InputError(msg)
+
+
 def _check_map(read: Chosen, path: str, target: Path, *, force: bool) -> None:
     """Refuse, before any work, a place for the map that is taken or would go out with the release."""
-    if "://" not in path and (target == Path(path).resolve() or target in Path(path).resolve().parents):
-        msg = f"{path} lies in the release: the secret map would go out with it. Give another --secret-map."
-        raise InputError(msg)
+    _refuse_within(path, target, "secret map", "--secret-map")
     spark = read.ratings.sparkSession
     place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
     if not force and place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place):
@@ -156,6 +180,7 @@ class _Run:
         leaf_users: int,
         ratings_per_block: int,
         key: bytes,
+        checkpoint: Checkpoint,
         verbose: bool,
         report: Report,
         warn: Warn,
@@ -163,6 +188,7 @@ class _Run:
         self.workspace = pipeline.Workspace(folder)
         self.read, self.settings, self.options = read, settings, options
         self.leaf_users, self.ratings_per_block, self.key = leaf_users, ratings_per_block, key
+        self.checkpoint = checkpoint
         self.verbose, self.report, self.warn = verbose, report, warn
         self.spark: SparkSession = read.ratings.sparkSession
         self.kept: list[DataFrame] = []
@@ -187,8 +213,11 @@ class _Run:
 
     def _stage(self) -> None:
         self.report("stage", 0, 1)
-        self.staged = staging.staged(
-            self.read, self.settings, self.options, ratings_per_block=self.ratings_per_block, verbose=self.verbose
+        self.staged = self.checkpoint.table(
+            "staged",
+            lambda: staging.staged(
+                self.read, self.settings, self.options, ratings_per_block=self.ratings_per_block, verbose=self.verbose
+            ),
         )
         self.kept.append(self.staged)
         counts = self.counts = staging.counts_of(self.staged, self.settings)
@@ -248,6 +277,7 @@ class _Run:
             self.settings,
             (low, high),
             lambda done, most: self.report("preferences", done, most),
+            self.checkpoint,
         )
         secret = item_noise.secret_of_lines(self.key, staging.rated_so(self.staged))
         noise = ItemNoise(secret, self.raters > 0, self.settings.learnt)
@@ -271,7 +301,10 @@ class _Run:
         users = gathering.users_of(self.spark, self.blocks, learnt).persist(StorageLevel.MEMORY_AND_DISK)
         self.kept.append(users)
         n = self.counts.users
-        gathered = gathering.gathered(self.spark, users, n, compared, self.settings, self.leaf_users)
+        gathered = self.checkpoint.table(
+            "gathered",
+            lambda: gathering.gathered(self.spark, users, n, compared, self.settings, self.leaf_users),
+        )
         self.gathered = gathered.persist(StorageLevel.MEMORY_AND_DISK)
         self.kept.append(self.gathered)
         leaves = sorted(
@@ -335,7 +368,8 @@ class _Run:
 
         gathered = self.members.mapInArrow(listed, "user_code bigint, group_id bigint")
         self.people.put("int_kgather__gathered", gathered)
-        self.map = measuring.map_of(self.staged, self.members, self.read.user_type)
+        self.map = measuring.map_of(self.staged, self.members, self.read.user_type).persist()
+        self.kept.append(self.map)
         self.people.put("int_kgather__groups", self.map)
         self.people.put("stg_kgather__ratings", self.staged.selectExpr("explode(array(lowest, highest)) as rating"))
 
@@ -377,11 +411,15 @@ class _Run:
         """All checks of the audit, and one more: the groups that the driver knows are those of the map."""
         parts = audit.Parts.of(sql, "checks")
         found: list[tuple[Any, ...]] = []
-        for part in parts.parts:
-            statement = parts.only([part])
-            on_spark = parts.looks_at_people(part)
+        # All that look at people in one statement: each costs Spark a second or more.
+        for on_spark in (True, False):
+            some = [part for part in parts.parts if parts.looks_at_people(part) == on_spark]
+            if not some:
+                continue
+            statement = parts.only(some)
             rows = self.people.rows(con, statement) if on_spark else audit.in_duckdb(con, statement)
-            found += [(int(part.selects[0].unalias().name), *row) for row in rows]
+            places = sorted(int(part.selects[0].unalias().name) for part in some)
+            found += [(at, *row) for at, row in zip(places, rows, strict=True)]
         own = self.people.rows(con, _SIZES)
         of_release = found[0][-2:]
         found += [(2, _SIZES_CHECK, 0, int(wrong), wrong == 0, *of_release) for (wrong,) in own]

@@ -1,6 +1,7 @@
 """A session of Spark for the command line, and what it reads."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ def started(master: str | None) -> Iterator["SparkSession"]:
 
     # Otherwise the workers are of any Python that is first on the path, without kgather.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and master.startswith("local"):
+        # Java's second compiler takes half of all processor time of a short run, and gives back little of it.
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
     builder = SparkSession.builder.appName("kgather").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
@@ -40,6 +44,38 @@ def started(master: str | None) -> Iterator["SparkSession"]:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def arranged(spark: "SparkSession") -> Iterator[None]:
+    """Settings of the session while a release is made: some only where the user has made none."""
+    # Joins by broadcast would bring users' ids to the driver.
+    always = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}
+    # A row can have megabytes: ten thousand of them are too many for a worker.
+    ours = {"spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES)}
+    context = spark.sparkContext
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false") != "true":
+        # Spark's 200 are for large clusters: on few cores most of the time would go to starting tasks.
+        partitions = _PARTITIONS_OF_CORE * context.defaultParallelism
+        if not re.match(r"local(\[|$)", context.master or ""):
+            partitions = max(partitions, _LEAST_OF_CLUSTER)  # executors may still be on their way
+        ours["spark.sql.shuffle.partitions"] = str(partitions)
+    own = spark.conf.getAll
+    made = {name: value for name, value in ours.items() if name not in own} | always
+    for name, value in made.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in made:
+            if name in own:
+                spark.conf.set(name, own[name])
+            else:
+                spark.conf.unset(name)
+
+
+_PARTITIONS_OF_CORE, _LEAST_OF_CLUSTER = 2, 32
+_BATCH_BYTES = 16 << 20
 
 
 def read(spark: "SparkSession", inputs: Sequence[str]) -> "DataFrame":

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ _NUMBERS = (*_INTEGERS, "float", "double", "decimal")
 _ID_TYPES = (*_INTEGERS, "string")
 _TIME_TYPES = (*_INTEGERS, "string", "timestamp", "timestamp_ntz", "date")
 _PERSON = 1 << 32
+_PIECES = "block int, rows binary"
+_PIECE_ROWS, _PIECE_BYTES = 1 << 20, 64 << 20
 
 
 @dataclass(frozen=True)
@@ -102,11 +105,63 @@ def staged(
     user = F.col(f"`{read.names['user']}`").cast("string")
     block = F.pmod(F.xxhash64(user), F.lit(blocks)).cast("int")
 
-    def stage(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-        return staging.of(key[0].as_py(), table.drop_columns([_BLOCK]))
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for piece in _pieces(batches):
+            yield from _packed(piece)
 
-    made = read.ratings.withColumn(_BLOCK, block).groupBy(_BLOCK).applyInArrow(stage, STAGED)
-    return made.persist(StorageLevel.MEMORY_AND_DISK)
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Pieces of a block follow each other.
+        for at, pieces in groupby(rows_of(batches), lambda row: int(row["block"])):
+            rows = pa.concat_tables(_opened(piece["rows"]) for piece in pieces)
+            yield from staging.of(at, rows).to_batches()
+
+    packed = read.ratings.withColumn(_BLOCK, block).mapInArrow(pack, _PIECES)
+    together = _together(packed, blocks).sortWithinPartitions("block")
+    return together.mapInArrow(stage, STAGED).persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Rows in larger pieces, so that those of a block are not in crumbs."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= _PIECE_ROWS or sum(each.nbytes for each in held) >= _PIECE_BYTES:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _packed(piece: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows of each block as bytes: Spark then moves few large rows, which costs far less than many."""
+    if not len(piece):
+        return
+    piece = piece.sort_by(_BLOCK).combine_chunks()
+    found, first = np.unique(piece[_BLOCK].to_numpy(), return_index=True)
+    rows = piece.drop_columns([_BLOCK])
+    for at, start, stop in zip(found, first, [*first[1:], len(rows)], strict=True):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows.slice(start, stop - start))
+        yield batch_of([{"block": int(at), "rows": sink.getvalue().to_pybytes()}], _PIECES)
+
+
+def _opened(piece: bytes) -> pa.Table:
+    with pa.ipc.open_stream(piece) as reader:
+        return reader.read_all()
+
+
+def _together(packed: "DataFrame", blocks: int) -> "DataFrame":
+    """All pieces of a block in one partition, and each partition with as many blocks as any other.
+
+    Partitions are few enough that none is without a block: each costs every later step a start.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    partitions = min(blocks, int(packed.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
+    if hasattr(packed, "repartitionById"):  # pyspark 4.1
+        return packed.repartitionById(partitions, F.col("block") % partitions)
+    return packed.repartition(partitions, "block")
 
 
 def counts_of(blocks: "DataFrame", settings: PublishSettings) -> Counts:
