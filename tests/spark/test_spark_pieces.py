@@ -33,14 +33,24 @@ def settings(**given: Any) -> PublishSettings:
 def test_what_spark_has_is_not_refused() -> None:
     asked = settings(cells="low_rank", method="mdav", rank=4, scale=[1.0, 5.0], repeats="mean", min_ratings=2)
     needs.refuse(asked, LoadOptions(user_column="who"))
+    for form in ({"homogenize": "pure", "single_rater": "keep"}, {"homogenize": "padded", "cells": "rated"}):
+        needs.refuse(settings(method="bounded_t_means", **form), LoadOptions())
+    private = settings(item_epsilon=8.0, items="items", scale=[1.0, 5.0])
+    needs.refuse(private, LoadOptions(items="items"))
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"method": "k_member"}, "method bkg or mdav, not k_member"),
-        ({"homogenize": "pure"}, "homogenize predicted, not pure"),
-        ({"cells": "popular 10"}, "cells all or low_rank, not popular 10"),
+        ({"method": "k_member"}, "method bkg, mdav, bounded_t_means, customized or bokg, not k_member"),
+        ({"homogenize": "microaggregated"}, "homogenize predicted, padded or pure, not microaggregated"),
+        ({"cells": "popular 10"}, "cells all, low_rank or rated of homogenize predicted, not popular 10"),
+        ({"homogenize": "padded"}, "cells rated of homogenize padded, not all"),
+        ({"homogenize": "pure", "cells": "top 5"}, "cells all or rated of homogenize pure, not top 5"),
+        (
+            {"personal_columns": ["age"], "user_attributes": "people", "personal": "separate"},
+            "does not have personal_columns",
+        ),
         ({"solver": "funk"}, "solver als, not funk"),
         ({"metric": "filled"}, "not filled"),
         ({"repeats": "sum"}, "repeats sum needs rating_cap"),

@@ -80,11 +80,18 @@ def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
 
 
 def staged(
-    read: Chosen, settings: PublishSettings, options: LoadOptions, *, ratings_per_block: int, verbose: bool
+    read: Chosen,
+    settings: PublishSettings,
+    options: LoadOptions,
+    *,
+    ratings_per_block: int,
+    verbose: bool,
+    catalogue: pa.Array | None = None,
 ) -> "DataFrame":
     """The ratings as blocks of `STAGED`, kept where Spark keeps them once they are made.
 
-    How many blocks there are hangs on the rows alone. Raises InputError where there are none.
+    catalogue: the ids of all items that may be rated; None: any. How many blocks there are hangs on the rows alone.
+    Raises InputError where there are none.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -98,12 +105,12 @@ def staged(
     named = options.model_copy(
         update={f"{role}_column": name or ("none" if role == "time" else None) for role, name in read.names.items()}
     )
-    staging = Staging(sql, named, settings.scale is None)
+    known = read.ratings.sparkSession.sparkContext.broadcast(Staging(sql, named, settings.scale is None, catalogue))
     user = F.col(f"`{read.names['user']}`").cast("string")
     block = F.pmod(F.xxhash64(user), F.lit(blocks)).cast("int")
 
     def stage(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-        return staging.of(key[0].as_py(), table.drop_columns([_BLOCK]))
+        return known.value.of(key[0].as_py(), table.drop_columns([_BLOCK]))
 
     made = read.ratings.withColumn(_BLOCK, block).groupBy(_BLOCK).applyInArrow(stage, STAGED)
     return made.persist(StorageLevel.MEMORY_AND_DISK)
