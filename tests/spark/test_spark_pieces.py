@@ -1,5 +1,6 @@
 """What of the engine spark needs no Spark: refusals, the project's SQL cut in parts and put in Spark's dialect."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -61,6 +62,19 @@ def test_what_spark_has_is_not_refused() -> None:
 def test_what_spark_does_not_have_is_refused_by_name(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         needs.refuse(settings(**given), LoadOptions())
+
+
+def test_what_is_given_beside_the_ratings_is_a_data_frame() -> None:
+    frame = SimpleNamespace(sparkSession=None)
+    needs.refuse_frames(settings(), None, None)
+    needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), None, frame)
+    for given in ("items.csv", None):
+        with pytest.raises(InputError, match="takes items as a DataFrame"):
+            needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), None, given)
+    levels = settings(method="customized", user_attributes="people", level_column="size")
+    needs.refuse_frames(levels, frame, None)
+    with pytest.raises(InputError, match="takes user_attributes as a DataFrame"):
+        needs.refuse_frames(levels, "people.csv", None)
 
 
 def test_ways_to_read_that_spark_does_not_have_are_refused() -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._attacks.runner import quick
-from kgather._evaluation.candidates import Candidates, ShownCells
+from kgather._evaluation.candidates import Candidates
 from kgather._evaluation.evidence import Evidence, Scale, read_released, shown_items_of
 from kgather._spark.blocks import batch_of, numbers
 from kgather._spark.cells import together
@@ -69,8 +69,8 @@ class Attack:
     scale: Scale
     parameters: Mapping[str, Any]
 
-    def of(self, rows: pa.Table, *, everybody: bool) -> dict[str, Any]:
-        """The report on those who are in rows of `cells.SENT`, in the order of the blocks."""
+    def of(self, rows: pa.Table, threads: int, *, everybody: bool) -> dict[str, Any]:
+        """The report on those who are in rows of `cells.SENT`, in the order of the blocks; the same for any threads."""
         sent = rows.to_pylist()
 
         def joined(name: str, kind: type[np.generic]) -> NDArray[Any]:
@@ -98,7 +98,7 @@ class Attack:
             raters=None if everybody else self.raters,
             people=None if everybody else self.people,
         )
-        return dict(quick(evidence, threads=1).as_dict())
+        return dict(quick(evidence, threads=threads).as_dict())
 
 
 def attacked(
@@ -115,9 +115,11 @@ def attacked(
     blocks: of `CODED`. members: of `measuring.MEMBERS`. con: has what was built, as `work` and `marts`. people: users
     of the release.
     """
+    if parameters["cells"] != "low_rank":
+        [(listed,)] = con.sql("select count(*) from marts.kgather__ratings").fetchall()
+        if listed > MOST_CELLS:
+            return None
     released = read_released(con, "work", "marts")
-    if isinstance(released.shown, ShownCells) and len(released.shown.rows) > MOST_CELLS:
-        return None
     items = con.sql("select item_id, raters from work.int_kgather__items order by item_code").to_arrow_table()
     [scale] = con.sql("select scale_min, scale_max, scale_step from work.int_kgather__scale").fetchall()
     attack = Attack(
@@ -129,12 +131,20 @@ def attacked(
         Scale(*scale),
         parameters,
     )
+    threads = _threads(spark)
     everybody = len(chosen.ids) == len(released.group_ids)
     known = spark.sparkContext.broadcast(attack)
 
     def look(rows: pa.Table) -> pa.Table:
-        report = known.value.of(rows.sort_by("block"), everybody=everybody)
+        report = known.value.of(rows.sort_by("block"), threads, everybody=everybody)
         return pa.Table.from_batches([batch_of([{"report": json.dumps(report)}], _REPORT)])
 
     [row] = together(blocks, members, chosen).groupBy("part").applyInArrow(look, _REPORT).collect()
     return dict(json.loads(row["report"]))
+
+
+def _threads(spark: "SparkSession") -> int:
+    """The cores of one executor, of which no other task uses any while this one runs."""
+    context = spark.sparkContext
+    alone = context.defaultParallelism if str(context.master).startswith("local[") else 1
+    return int(context.getConf().get("spark.executor.cores") or alone)

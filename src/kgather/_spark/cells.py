@@ -180,6 +180,8 @@ def together(
     blocks: of `CODED`. members: of `measuring.MEMBERS`. users: of `gathering.USERS`; None: nobody asks for vectors.
     """
 
+    vectors = users is not None
+
     def send(block: pa.Table, own: pa.Table) -> pa.Table:
         mapped, sent = members_table(own), []
         rows, groups = mapped["user_id"].to_numpy(), mapped["group_id"].to_numpy()
@@ -190,7 +192,7 @@ def together(
             indptr, codes = numbers(row["indptr"], np.int64), numbers(row["codes"], np.int32)
             ratings = numbers(row["ratings"], np.float32)
             level, factors = np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float32)
-            if users is not None:
+            if vectors:
                 level = numbers(row["level"], np.float32)
                 factors = numbers(row["factors"], np.float32).reshape(len(level), -1)
             for part in np.unique(of_groups[of_groups >= 0]):
@@ -205,8 +207,8 @@ def together(
                         "rated": rated.tobytes(),
                         "codes": codes[chosen].tobytes(),
                         "ratings": ratings[chosen].tobytes(),
-                        "level": b"" if users is None else level[here].tobytes(),
-                        "factors": b"" if users is None else factors[here].tobytes(),
+                        "level": level[here].tobytes() if vectors else b"",
+                        "factors": factors[here].tobytes() if vectors else b"",
                     }
                 )
         return pa.Table.from_batches([batch_of(sent, SENT)])
@@ -229,7 +231,8 @@ def made(
         return pa.Table.from_batches([batch_of([row], MADE)])
 
     sent = together(blocks, members, parts, users)
-    return sent.groupBy("part").applyInArrow(make, MADE)
+    # A partition for each part: the driver gets one after the other.
+    return sent.repartition(len(parts.first) + 1, "part").groupBy("part").applyInArrow(make, MADE)
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

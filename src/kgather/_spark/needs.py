@@ -37,6 +37,19 @@ def refuse(settings: PublishSettings, options: LoadOptions) -> None:
         raise InputError("\n".join(said))
 
 
+def refuse_frames(settings: PublishSettings, user_attributes: object, items: object) -> None:
+    """Raise InputError where what is given beside the ratings is no DataFrame, or is named and not given."""
+    for name, asked, given in (
+        ("user_attributes", settings.user_attributes, user_attributes),
+        ("items", settings.items, items),
+    ):
+        if given is None and asked is None:
+            continue
+        if not hasattr(given, "sparkSession"):
+            msg = f"the engine spark takes {name} as a DataFrame, and on the command line as Parquet or a table."
+            raise InputError(msg)
+
+
 def _refused(settings: PublishSettings) -> Iterator[str]:
     for name, field in PublishSettings.model_fields.items():
         if name not in _HAS and getattr(settings, name) != field.default:

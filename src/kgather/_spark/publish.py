@@ -115,6 +115,7 @@ def publish(
     """
     needs.check_installed()
     needs.refuse(settings, options)
+    needs.refuse_frames(settings, user_attributes, items)
     target = target.resolve()
     check_target(target, [], force=force)
     if type(ratings).__module__.startswith("pyspark.sql.connect"):
