@@ -21,6 +21,8 @@ def publish(
     out: FilePath,
     *,
     k: int,
+    user_attributes: "DataFrame | None" = None,
+    items: "DataFrame | None" = None,
     force: bool = False,
     noise_key: FilePath | None = None,
     secret_map: str | None = None,
@@ -41,6 +43,8 @@ def publish(
             for users and items, of numbers for ratings.
         out: The folder of the release, on the driver: a new or an empty one.
         k: Users in the smallest group.
+        user_attributes: One row a user, with the column `level_column`: the size of group that each user asks for.
+        items: The catalogue: one row for each item that may be rated, whether somebody did or not.
         force: Replace what is at `out`.
         noise_key: The file with the SECRET key of the noise in items, on the driver, made if there is none. The user's
             folder for state where not given.
@@ -73,6 +77,7 @@ def publish(
     options = {name: value for name, value in settings.items() if name not in load}
     with _in_python():
         from kgather._publishing.asked import asked_settings
+        from kgather._publishing.publish import AttributesSource
         from kgather._spark import needs
 
         needs.check_installed()
@@ -80,14 +85,18 @@ def publish(
         from kgather._spark.publish import publish as run
         from kgather._spark.staging import RATINGS_PER_BLOCK
 
-        load_options = _load_options(load)
-        asked = asked_settings(_settings({"k": k, **options}), load_options, None)
+        # Where they are from is nowhere read: only that there are some.
+        load_options = _load_options(load if items is None else {**load, "items": "items"})
+        attributes = None if user_attributes is None else AttributesSource("")
+        asked = asked_settings(_settings({"k": k, **options}), load_options, attributes)
         with _heard(progress) as report:
             published = run(
                 ratings,
                 Path(out),
                 asked,
                 load_options,
+                user_attributes=user_attributes,
+                items=items,
                 force=force,
                 noise_key=None if noise_key is None else Path(noise_key),
                 secret_map=None if secret_map is None else fspath(secret_map),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -334,10 +335,10 @@ def test_the_noise_is_as_large_as_is_charged_for() -> None:
     matrix = some_matrix(60, 20)
     ratings = (matrix.indptr, matrix.values, *SCALE)
 
-    def kernel(lo: int, hi: int, out: np.ndarray) -> None:
+    def kernel(_: RatingMatrix, lo: int, hi: int, out: np.ndarray) -> None:
         add_users(lo, hi, *ratings, out)
 
-    true = add_up(kernel, matrix.indptr, (USER_BINS + 2,), 1, None)
+    true = add_up(partial(kernel, matrix), matrix.indptr, (USER_BINS + 2,), 1, None)
     residuals = []
     for seed in range(2000):
         sums = Sums(matrix, Noise(seed, ""), 1, None)
@@ -359,7 +360,7 @@ def test_two_worlds_are_as_hard_to_tell_apart_as_is_promised() -> None:
     options = {"reach": 9.0, "cap": math.inf, "balance": 0.5, "level_penalty": 0.0, "factor_penalty": 0.0}
     vector = sums_of(np.full(2, 3.0), np.zeros((2, 0)), np.ones(2), options)["levels"](with_user)
 
-    def kernel(lo: int, hi: int, out: np.ndarray, matrix: RatingMatrix) -> None:
+    def kernel(matrix: RatingMatrix, lo: int, hi: int, out: np.ndarray) -> None:
         add_moments(
             lo, hi, matrix.indptr, matrix.items, matrix.values, new_design(2, 0), np.full(2, 3.0, np.float32),
             (0.0, 0.0), np.ones(2), 0.5, 9.0, 2.0, math.inf, out, tag_of(0), tag_of(0),
@@ -371,7 +372,7 @@ def test_two_worlds_are_as_hard_to_tell_apart_as_is_promised() -> None:
         for seed in range(4000):
             noise = Noise(seed, f"{matrix.nnz}")
             sums = Sums(matrix, noise, 1, None)
-            noisy, _ = sums.measure("x", rho, lambda lo, hi, out, matrix=matrix: kernel(lo, hi, out, matrix), (2, 2))
+            noisy, _ = sums.measure("x", rho, kernel, (2, 2))
             scores.append(float((noisy * vector).sum()))
         said.append(float((np.array(scores) > 0.5).mean()))
     mu = math.sqrt(2 * rho)

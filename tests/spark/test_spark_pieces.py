@@ -1,5 +1,6 @@
 """What of the engine spark needs no Spark: refusals, the project's SQL cut in parts and put in Spark's dialect."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -33,14 +34,24 @@ def settings(**given: Any) -> PublishSettings:
 def test_what_spark_has_is_not_refused() -> None:
     asked = settings(cells="low_rank", method="mdav", rank=4, scale=[1.0, 5.0], repeats="mean", min_ratings=2)
     needs.refuse(asked, LoadOptions(user_column="who"))
+    for form in ({"homogenize": "pure", "single_rater": "keep"}, {"homogenize": "padded", "cells": "rated"}):
+        needs.refuse(settings(method="bounded_t_means", **form), LoadOptions())
+    private = settings(item_epsilon=8.0, items="items", scale=[1.0, 5.0])
+    needs.refuse(private, LoadOptions(items="items"))
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"method": "k_member"}, "method bkg or mdav, not k_member"),
-        ({"homogenize": "pure"}, "homogenize predicted, not pure"),
-        ({"cells": "popular 10"}, "cells all or low_rank, not popular 10"),
+        ({"method": "k_member"}, "method bkg, mdav, bounded_t_means, customized or bokg, not k_member"),
+        ({"homogenize": "microaggregated"}, "homogenize predicted, padded or pure, not microaggregated"),
+        ({"cells": "popular 10"}, "cells all, low_rank or rated of homogenize predicted, not popular 10"),
+        ({"homogenize": "padded"}, "cells rated of homogenize padded, not all"),
+        ({"homogenize": "pure", "cells": "top 5"}, "cells all or rated of homogenize pure, not top 5"),
+        (
+            {"personal_columns": ["age"], "user_attributes": "people", "personal": "separate"},
+            "does not have personal_columns",
+        ),
         ({"solver": "funk"}, "solver als, not funk"),
         ({"metric": "filled"}, "not filled"),
         ({"repeats": "sum"}, "repeats sum needs rating_cap"),
@@ -51,6 +62,19 @@ def test_what_spark_has_is_not_refused() -> None:
 def test_what_spark_does_not_have_is_refused_by_name(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         needs.refuse(settings(**given), LoadOptions())
+
+
+def test_what_is_given_beside_the_ratings_is_a_data_frame() -> None:
+    frame = SimpleNamespace(sparkSession=None)
+    needs.refuse_frames(settings(), None, None)
+    needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), None, frame)
+    for given in ("items.csv", None):
+        with pytest.raises(InputError, match="takes items as a DataFrame"):
+            needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), None, given)
+    levels = settings(method="customized", user_attributes="people", level_column="size")
+    needs.refuse_frames(levels, frame, None)
+    with pytest.raises(InputError, match="takes user_attributes as a DataFrame"):
+        needs.refuse_frames(levels, "people.csv", None)
 
 
 def test_ways_to_read_that_spark_does_not_have_are_refused() -> None:

@@ -57,13 +57,17 @@ def test_what_is_promised_is_what_the_engine_duckdb_promises(
     assert dict(mine.scale) == dict(whole.scale)
     errors = [{each["metric"]: each["value"] for each in audit.metrics} for audit in (mine, whole)]
     assert errors[0]["mean_absolute_error"] == pytest.approx(errors[1]["mean_absolute_error"], abs=0.03)
+    assert errors[0].keys() == errors[1].keys()
+    for name in ("items_shown", "ratings_shown", "cells_shown"):
+        assert errors[0][name] == errors[1][name]
 
 
 def test_the_release_is_verified_and_says_what_was_not_measured(made: Path) -> None:
     assert kgather.verify(made / "release", k=5)
     said = json.loads((made / "release" / "audit.json").read_text())
-    assert said["attacks"] is None
-    assert any("the engine spark does not measure it" in each for each in said["not_promised"])
+    assert said["parameters"]["attacked"] == "everybody"
+    assert {each["attack"] for each in said["attacks"]["results"]} >= {"posterior", "disclosure", "columns"}
+    assert not any("engine spark" in each for each in said["not_promised"])
     assert said["parameters"]["engine"] == "spark"
     released = kgather.Release(made / "release").table("groups")
     sizes = sorted(len(members) for members in groups_of(made / "map"))
@@ -103,8 +107,8 @@ def test_what_cannot_be_published_is_refused_and_nothing_is_left(spark: Any, fil
     from kgather import spark as on_spark
 
     ratings = spark.read.parquet(str(file))
-    with pytest.raises(InputError, match="homogenize predicted, not pure"):
-        on_spark.publish(ratings, tmp_path / "release", homogenize="pure", **ASKED)
+    with pytest.raises(InputError, match="homogenize predicted, padded or pure, not microaggregated"):
+        on_spark.publish(ratings, tmp_path / "release", homogenize="microaggregated", **ASKED)
     with pytest.raises(InputError, match="has the type array"):
         on_spark.publish(
             ratings.selectExpr("user_id", "array(item_id) as item_id", "rating"), tmp_path / "release", **ASKED

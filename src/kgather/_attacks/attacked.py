@@ -57,7 +57,7 @@ class Attacked:
                 pair_groups=np.ascontiguousarray(pairs[:, 1], dtype=np.int32),
                 pair_users=counts.astype(np.int64),
             ),
-            raters=evidence.original.raters(),
+            raters=evidence.original.raters() if evidence.raters is None else evidence.raters,
         )
 
     @property
@@ -73,7 +73,7 @@ class Attacked:
     @property
     def chance_user(self) -> float:
         """How often a user named at random is the target."""
-        return 1 / max(len(self.evidence.gathered), 1)
+        return 1 / max(self.evidence.people or len(self.evidence.gathered), 1)
 
     @property
     def chance_group(self) -> float:
@@ -142,6 +142,15 @@ def original_of(evidence: Evidence) -> Evidence:
         groups=own,
         shown_items=np.bincount(evidence.original.items, minlength=evidence.original.n_items) > 0,
         group_ids=own.astype(np.int64),
+    )
+
+
+def groups_of(evidence: Evidence) -> Evidence:
+    """The part of a release that is about the people of the evidence: their groups alone, as candidates."""
+    kept, truth = np.unique(evidence.truth, return_inverse=True)
+    own = truth.astype(np.int32)
+    return dataclasses.replace(
+        evidence, shown=evidence.shown.some(kept), truth=own, groups=own, group_ids=evidence.group_ids[kept]
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgather._attacks.attacked import Attacked, original_of
+from kgather._attacks.attacked import Attacked, groups_of, original_of
 from kgather._attacks.attribute import attribute
 from kgather._attacks.auxiliary import Knowledge, Known, Pool, draw
 from kgather._attacks.chain import Chain
@@ -164,7 +164,9 @@ def quick(
     8 known, and disclosure.
 
     Of at most 1,000 users, one draw each, and fewer where the candidates are many: at least 50. original_too: None
-    looks at the original too where it has at most 2 million ratings.
+    looks at the original too where it has at most 2 million ratings. Where the evidence has only some people of the
+    release, neither the original nor `columns` is looked at, which need everybody, and `disclosure` looks at the cells
+    of their groups.
     """
     attacked = Attacked.of(evidence)
     chosen = ("label", "scoring", "distance")
@@ -174,12 +176,17 @@ def quick(
     few = attacked.n_classes * evidence.original.n_items <= _QUICK_SHOWN
     # Vectors are at hand, or have to be found in the cells first.
     by_items = ["rare_item", "columns"] if few or isinstance(evidence.shown, ShownVectors) else []
+    everybody = evidence.people is None
+    if not everybody:
+        by_items, original_too = by_items[:1], False
     results = [
         *_by_known(attacked, draws, chosen, seed, threads),
         *(attacker.ratings(known, seed=seed) for known in draws),
         *([attacker.items(draws[-1], seed=seed)] if few else []),
         *(_by_items(attacked, by_items, [0], targets, seed, threads, attacker)),
-        disclosure(attacked, seed=seed, cells=_QUICK_CELLS, threads=threads),
+        disclosure(
+            attacked if everybody else Attacked.of(groups_of(evidence)), seed=seed, cells=_QUICK_CELLS, threads=threads
+        ),
     ]
     original: list[AttackResult] = []
     if original_too or (original_too is None and evidence.original.nnz <= _QUICK_ORIGINAL):

@@ -192,7 +192,9 @@ def command(
     if engine == "spark":
         _refuse_on_spark(
             {
-                "--user-attributes": user_attributes,
+                "--attributes-user-column": attributes_user_column,
+                "--attributes-delimiter": attributes_delimiter,
+                "--attributes-header": attributes_header,
                 "--sweep": sweep,
                 "--keep-work": keep_work,
                 "--history": history,
@@ -204,8 +206,11 @@ def command(
         )
         if k is None:
             raise InputError(_NO_K)
-        asked = asked_settings({"k": k, **settings}, options, None, assignments or [])
-        published = _on_spark(inputs or [], out, asked, options, force, noise_key, master, secret_map, checkpoint)
+        known = None if user_attributes is None else AttributesSource(user_attributes)
+        asked = asked_settings({"k": k, **settings}, options, known, assignments or [])
+        published = _on_spark(
+            inputs or [], user_attributes, out, asked, options, force, noise_key, master, secret_map, checkpoint
+        )
         _show(published, json_output=json_output)
         return
     if engine not in _ENGINES or any(each is not None for each in (master, secret_map, checkpoint)):
@@ -294,6 +299,7 @@ def _refuse_on_spark(given: Mapping[str, Any]) -> None:
 
 def _on_spark(
     inputs: list[str],
+    user_attributes: str | None,
     out: Path,
     asked: PublishSettings,
     options: LoadOptions,
@@ -317,6 +323,8 @@ def _on_spark(
             out,
             asked,
             options,
+            user_attributes=None if user_attributes is None else session.read(spark, [user_attributes]),
+            items=None if options.items is None else session.read(spark, [options.items]),
             force=force,
             noise_key=noise_key,
             secret_map=secret_map,

@@ -1,6 +1,6 @@
 """What a release shows, as an attacker sees it: candidates, each of which may be the person looked for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +28,9 @@ class Candidates(Protocol):
 
     def columns(self, items: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What all candidates show of some items, int[i]: low and high, float32[i, n] each, NaN where nothing."""
+
+    def some(self, rows: NDArray[np.integer]) -> "Candidates":
+        """Some of the candidates, int[k] ascending."""
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """uint64[n, 2]: candidates show the same of every item where theirs are the same, in any release."""
@@ -104,6 +107,16 @@ class ShownCells(_Fingerprinted):
             high[place, self.rows[start:end]] = self.high[start:end]
         return low, high
 
+    def some(self, rows: NDArray[np.integer]) -> "ShownCells":
+        """As `Candidates.some`. O(n + c)."""
+        places = np.full(len(self.sizes), -1, dtype=np.int32)
+        places[rows] = np.arange(len(rows))
+        kept = places[self.rows] >= 0
+        items = np.repeat(np.arange(self.n_items), np.diff(self.indptr))[kept]
+        return ShownCells.from_cells(
+            self.sizes[rows], self.n_items, places[self.rows[kept]], items, self.low[kept], self.high[kept]
+        )
+
     def fingerprints(self) -> NDArray[np.uint64]:
         """As `Candidates.fingerprints`: two sums of 64-bit hashes of the row's cells. O(c)."""
         sums = np.zeros((len(self.sizes), len(_SALTS)), dtype=np.uint64)
@@ -137,6 +150,15 @@ class ShownVectors(_Fingerprinted):
         shown += self.item_levels[items][:, None] + self.group_levels
         np.clip(shown, *self.scale, out=shown)
         return shown, shown
+
+    def some(self, rows: NDArray[np.integer]) -> "ShownVectors":
+        """As `Candidates.some`."""
+        return replace(
+            self,
+            sizes=self.sizes[rows],
+            group_levels=self.group_levels[rows],
+            group_factors=self.group_factors[rows],
+        )
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """As `Candidates.fingerprints`, of the vectors. O(n r)."""

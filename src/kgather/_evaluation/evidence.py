@@ -53,6 +53,9 @@ class Evidence:
     was not read. vectors float[n_users, d]: what users were compared in, NaN for those who were set aside because they
     rated no artifact; space: what that is, in words. None and empty where there is nothing, or where it was not read.
     preferences: what was learnt; None likewise.
+
+    Where `original` has only some people of the release, all members of some groups: raters int64[n_items], how many of
+    all people rated each item, and people, how many there are; None where everybody is there.
     """
 
     original: RatingMatrix
@@ -69,6 +72,8 @@ class Evidence:
     vectors: NDArray[np.float32] | NDArray[np.float64] | None = field(default=None, repr=False)
     space: str = ""
     preferences: Preferences | None = field(default=None, repr=False)
+    raters: NDArray[np.int64] | None = None
+    people: int | None = None
 
     @property
     def fill(self) -> float:
@@ -134,7 +139,7 @@ def read_evidence(
         shown=released.shown,
         truth=truth,
         groups=groups,
-        shown_items=_shown_items(released.shown),
+        shown_items=shown_items_of(released.shown),
         items=items["item_id"].combine_chunks(),
         scale=Scale(*scale),
         parameters=parameters,
@@ -369,7 +374,8 @@ def _generalized(
     return ShownCells.from_cells(sizes, n_items, *(np.concatenate(arrays) for arrays in (rows, codes, lows, highs)))
 
 
-def _shown_items(shown: Candidates) -> NDArray[np.bool_]:
+def shown_items_of(shown: Candidates) -> NDArray[np.bool_]:
+    """The items that somebody is shown something of, bool[m]."""
     if isinstance(shown, ShownVectors):
         return ~np.isnan(shown.item_levels)
     assert isinstance(shown, ShownCells)

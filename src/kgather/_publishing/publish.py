@@ -357,13 +357,18 @@ def _read(
         if inputs:
             refuse_early(con, settings, follows=following is not None)
         if settings.of_method.levels and settings.k > 1 and _nobody_asks(con, settings):
-            warnings.append(
-                f"nobody asks for a group of 2 or more in the column {settings.level_column}, which is no anonymity: "
-                "every user may stand alone in this release."
-            )
+            warnings.append(nobody_asks(settings))
         if not additions:
             settings = _fitted(settings, con, warnings)
     return settings, loaded, warnings
+
+
+def nobody_asks(settings: PublishSettings) -> str:
+    """What the user should know where all who rated have level 1."""
+    return (
+        f"nobody asks for a group of 2 or more in the column {settings.level_column}, which is no anonymity: "
+        "every user may stand alone in this release."
+    )
 
 
 def _nobody_asks(con: duckdb.DuckDBPyConnection, settings: PublishSettings) -> bool:

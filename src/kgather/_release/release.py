@@ -91,9 +91,13 @@ _POPULAR = (
     "That the items a group shows tell nothing about its members: they are chosen by counts of raters with noise. One "
     "rating changes the odds of any choice by a factor of at most exp(1 / popular_noise), several by one each."
 )
-_ON_SPARK = (
-    "What quick attackers get, how much of the ratings is shown and how many entries are added: the engine spark does "
-    "not measure it."
+_UNATTACKED = (
+    "What quick attackers get: the engine spark did not measure it, as one executor cannot hold all cells of the "
+    "release."
+)
+_SAMPLED = (
+    "What quick attackers get of everybody: the engine spark attacked the people of some groups, among all groups. "
+    "Whether columns of rare items tell of their raters was not looked at."
 )
 _COUNTED = (
     "That a single rating does not decide which items a group shows: they are chosen by counts of raters without noise."
@@ -117,7 +121,8 @@ def not_promised(parameters: Mapping[str, Any]) -> list[str]:
         _SEPARATE: bool(personal) and how == "separate",
         _POPULAR: popular and bool(parameters.get("popular_noise")),
         _COUNTED: popular and not parameters.get("popular_noise"),
-        _ON_SPARK: parameters.get("engine") == "spark",
+        _UNATTACKED: parameters.get("attacked") == "nobody",
+        _SAMPLED: parameters.get("attacked") == "some",
     }
     of_form = [form.not_promised] if form is not None and form.not_promised else []
     return of_form + [sentence for sentence, applies in told.items() if applies]

@@ -19,7 +19,15 @@ from kgather._sql_text import identifier
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PEOPLE = frozenset({"int_kgather__users", "int_kgather__groups", "int_kgather__gathered", "stg_kgather__ratings"})
+PEOPLE = frozenset(
+    {
+        "int_kgather__users",
+        "int_kgather__user_levels",
+        "int_kgather__groups",
+        "int_kgather__gathered",
+        "stg_kgather__ratings",
+    }
+)
 """Relations with a row for each person or rating: the driver has none of them."""
 _MACROS = {"kg_signs_of_people": ("p_users", "p_items")}
 """Table macros that a check of people calls, with their parameters."""
@@ -65,6 +73,23 @@ class Parts:
     def looks_at_people(self, part: exp.Expression) -> bool:
         """Whether a part looks at a relation of people, by whatever way."""
         return bool(relations(self.only([part])) & PEOPLE)
+
+
+def name_of(part: exp.Select) -> str:
+    """The name of a check."""
+    return str(part.selects[1].unalias().name)
+
+
+def measuring(part: exp.Select) -> str:
+    """The statement that measures a check, alone."""
+    return exp.select(part.selects[-1].unalias().copy()).sql("duckdb")
+
+
+def measured(part: exp.Select, number: int) -> exp.Select:
+    """A check with what was measured elsewhere."""
+    told = part.copy()
+    told.selects[-1].unalias().replace(exp.Literal.number(number))
+    return told
 
 
 def _flat(union: exp.Expression) -> Iterator[exp.Select]:

@@ -66,6 +66,7 @@ class Staging:
     options: LoadOptions
     inferred: bool
     """Whether the scale is: then ratings are counted by their values."""
+    catalogue: pa.Array | None = None
 
     def of(self, block: int, rows: pa.Table) -> pa.Table:
         """Stage the rows of a block, in any order: one row of `STAGED`."""
@@ -78,8 +79,18 @@ class Staging:
                 f"raw, problem from ({parsed.sql}) order by all"
             )
             con.unregister(_GIVEN)
+            if self.catalogue is not None:
+                con.register("listed", pa.table({"item_id": self.catalogue}))
+                con.execute(f"create table {statements.CATALOGUE} as from listed")
             for name in statements.MODELS:
                 con.execute(f"create table {identifier(name)} as {self.sql[name]}")
+            if self.catalogue is not None:
+                # A block knows the items of its own ratings alone.
+                con.execute(
+                    f"create or replace table {statements.ITEMS} as select * replace "
+                    "(cast(row_number() over (order by item_id) - 1 as integer) as item_code) "
+                    f"from {statements.ITEMS} where raters > 0"
+                )
             return pa.Table.from_pylist([{"block": block, **self._row(con)}], schema=_schema(STAGED))
 
     def _row(self, con: duckdb.DuckDBPyConnection) -> dict[str, Any]:

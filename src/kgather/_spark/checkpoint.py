@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -40,16 +40,19 @@ class Checkpoint:
 
     @classmethod
     def at(
-        cls, path: str | None, ratings: "DataFrame", asked: Mapping[str, Any], key: bytes, warn: Warn
+        cls, path: str | None, frames: Sequence["DataFrame"], asked: Mapping[str, Any], key: bytes, warn: Warn
     ) -> "Checkpoint":
-        """What was finished of these rows and of what is asked, at a path that Spark knows. Reads all rows once."""
-        spark = ratings.sparkSession
+        """What was finished of these rows and of what is asked, at a path that Spark knows. Reads all rows once.
+
+        frames: the ratings, and what else is read.
+        """
+        spark = frames[0].sparkSession
         if path is None:
             return cls(spark, None)
         said = {
             "asked": asked,
-            "columns": ratings.dtypes,
-            "rows": _digest(ratings),
+            "columns": [each.dtypes for each in frames],
+            "rows": [_digest(each) for each in frames],
             "version": __version__,
             "versions": {name: version(name) for name in _VERSIONS},
         }
@@ -125,11 +128,11 @@ class Checkpoint:
         return path.getFileSystem(self.spark._jsc.hadoopConfiguration()), path
 
 
-def _digest(ratings: "DataFrame") -> list[str]:
+def _digest(frame: "DataFrame") -> list[str]:
     """What all rows are known by, in any order: their number and the sum and the xor of their hashes."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    own = F.xxhash64(*(F.col(f"`{name}`") for name in ratings.columns))
-    hashed = ratings.select(own.alias("own"))
+    own = F.xxhash64(*(F.col(f"`{name}`") for name in frame.columns))
+    hashed = frame.select(own.alias("own"))
     found = hashed.agg(F.count("*"), F.sum(F.col("own").cast("decimal(38,0)")), F.bit_xor("own")).first()
     return [str(each) for each in found or ()]

@@ -18,6 +18,8 @@ from kgather._methods import Users
 from kgather._settings.publication import PublishSettings
 from kgather._spark.blocks import batch_of, database, matrix_of, numbers, rows_of
 from kgather._spark.learning import Learnt
+from kgather._spark.levels import Asked, row_levels
+from kgather._spark.private import PrivateLearnt
 from kgather._spark.sums import summed
 from kgather._steps.gathering import gather
 from kgather.udfs._shared.arrow_columns import lists
@@ -38,11 +40,16 @@ _LEAST_SHARE = 0.05  # a leaf with a smaller share of what it may have is merged
 
 USERS = "block int, level binary, factors binary"
 """The users' vectors, one row a block: float32[n] and float32[n, r]."""
-_SENT = "leaf int, part int, block int, rows binary, level binary, factors binary"
-GATHERED = "leaf int, part int, blocks binary, rows binary, groups binary, sizes binary, level binary, factors binary"
-"""One row a leaf: of its users int32 block, row in the block and group in the leaf; of its groups int64 size, float32
-level and factors, which are the members' means.
+_SENT = "leaf int, part int, block int, rows binary, level binary, factors binary, asked binary"
+GATHERED = (
+    "leaf int, part int, blocks binary, rows binary, groups binary, bins binary, sizes binary, level binary, "
+    "factors binary"
+)
+"""One row a leaf: of its users int32 block, row in the block and group in the leaf, and int64 bin where the method
+tells bins; of its groups int64 size, float32 level and factors, which are the members' means.
 """
+_BINS_OF_PART = 1 << 24
+_PARTS_OF_LEAF = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,9 @@ class Compared:
         return comparison_vectors(self.preferences(level, factors), self.metric)
 
 
-def users_of(spark: "SparkSession", blocks: "DataFrame", learnt: Learnt) -> "DataFrame":
+def users_of(spark: "SparkSession", blocks: "DataFrame", learnt: Learnt | PrivateLearnt) -> "DataFrame":
     """The vectors of all users, a row of `USERS` for each block. blocks: of `CODED`."""
-    known = spark.sparkContext.broadcast(learnt.model)
+    known: Any = spark.sparkContext.broadcast(learnt.model)
 
     def solve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for block in rows_of(batches):
@@ -81,15 +88,25 @@ def vectors_of(row: dict[str, Any], rank: int) -> tuple[NDArray[np.float32], NDA
 
 
 def gathered(
-    spark: "SparkSession", users: "DataFrame", n: int, compared: Compared, settings: PublishSettings, most: int
+    spark: "SparkSession",
+    users: "DataFrame",
+    n: int,
+    compared: Compared,
+    settings: PublishSettings,
+    most: int,
+    asked: Asked | None = None,
 ) -> "DataFrame":
-    """Users in groups, a row of `GATHERED` for each leaf. users: of `USERS`. n: how many. most: users of a leaf."""
+    """Users in groups, a row of `GATHERED` for each leaf.
+
+    users: of `USERS`. n: how many. most: users of a leaf. asked: the sizes of group that users ask for; None: all k.
+    """
     known = spark.sparkContext.broadcast(compared)
     rank = compared.item_factors.shape[1]
     planes = _planes(users, n, known, settings.seed, most)
     counts = _counts(users, known, planes)
-    # Each method needs k users, and a leaf of few more is no choice.
-    least = max(3 * settings.k, int(_LEAST_SHARE * most))
+    # Each method needs as many users as the largest group that is asked for, and a leaf of few more is no choice.
+    largest = settings.k if asked is None else max(settings.k, asked.highest)
+    least = min(max(3 * largest, int(_LEAST_SHARE * most)), n)
     stands = planes.merged(counts, least)
     size = np.bincount(stands, weights=counts, minlength=planes.nodes)
     parts = np.where(size > _TOO_FULL * most, np.ceil(size / most), 1).astype(np.int64)
@@ -113,6 +130,7 @@ def gathered(
                         "rows": rows.tobytes(),
                         "level": level[rows].tobytes(),
                         "factors": factors[rows].tobytes(),
+                        "asked": (row_levels(row, len(level), settings.k)[rows]).tobytes(),
                     }
                 )
             yield batch_of(sent, _SENT)
@@ -123,8 +141,10 @@ def gathered(
         level = np.concatenate([numbers(each["level"], np.float32) for each in leaf])
         factors = np.concatenate([numbers(each["factors"], np.float32) for each in leaf]).reshape(-1, rank)
         at = [numbers(each["rows"], np.int32) for each in leaf]
-        found = gather(_users(known.value, level, factors, settings), settings.of_method, settings.options)
+        levels = np.concatenate([numbers(each["asked"], np.int32) for each in leaf])
+        found = gather(_users(known.value, level, factors, levels, settings), settings.of_method, settings.options)
         means = _means(level, factors, found.groups)
+        first_bin = (leaf[0]["leaf"] * _PARTS_OF_LEAF + leaf[0]["part"]) * _BINS_OF_PART
         row = {
             "leaf": leaf[0]["leaf"],
             "part": leaf[0]["part"],
@@ -133,13 +153,15 @@ def gathered(
             .tobytes(),
             "rows": np.concatenate(at).tobytes(),
             "groups": found.groups.astype(np.int32).tobytes(),
+            "bins": b"" if found.bins is None else (first_bin + found.bins.astype(np.int64)).tobytes(),
             "sizes": np.bincount(found.groups).astype(np.int64).tobytes(),
             "level": means[0].tobytes(),
             "factors": means[1].tobytes(),
         }
         return pa.Table.from_batches([batch_of([row], GATHERED)])
 
-    return users.mapInArrow(send, _SENT).groupBy("leaf", "part").applyInArrow(gather_leaf, GATHERED)
+    sent = users if asked is None else users.join(asked.levels, "block")
+    return sent.mapInArrow(send, _SENT).groupBy("leaf", "part").applyInArrow(gather_leaf, GATHERED)
 
 
 @njit(nogil=True, cache=True)
@@ -195,7 +217,11 @@ def _counts(users: "DataFrame", known: Any, planes: Planes) -> NDArray[np.int64]
 
 
 def _users(
-    compared: Compared, level: NDArray[np.float32], factors: NDArray[np.float32], settings: PublishSettings
+    compared: Compared,
+    level: NDArray[np.float32],
+    factors: NDArray[np.float32],
+    levels: NDArray[np.int32],
+    settings: PublishSettings,
 ) -> Users:
     """The users of a leaf, as methods look at them."""
 
@@ -209,7 +235,7 @@ def _users(
         read_ratings=no_ratings,
         preferences=compared.preferences(level, factors),
         artifacts=np.empty((0, 0)),
-        levels=np.full(n, settings.k, dtype=np.int32),
+        levels=levels,
         sensitive=np.empty((n, 0)),
         sensitive_names=[],
         identifying=np.ones(len(compared.item_level), dtype=bool),

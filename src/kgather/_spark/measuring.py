@@ -1,24 +1,29 @@
 """What the release costs: how far what is shown lies from the users' own ratings, by the project's SQL."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+from sqlglot import exp
 
 from kgather._dbt_package import macro_sql
 from kgather._loaders.report import IdType
+from kgather._spark.audit import macro_select
 from kgather._spark.blocks import batch_of, database, matrix_of, numbers, rows_of, unpacked
+from kgather._spark.sums import summed
 from kgather._sql_text import identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ERRORS = "block int, shown bigint, absolute double, squares double"
-MEMBERS = "block int, rows binary, group_ids binary"
-"""The map: of users of a block int32 row and int64 group id."""
+MEMBERS = "block int, rows binary, group_ids binary, bins binary"
+"""The map: of users of a block int32 row and int64 group id, and int64 bin where there are bins."""
 _MACROS = ("kg_digits", "kg_cell", "kg_predicted", "kg_shown_errors")
 _RELATIONS = ("int_kgather__group_vectors", "int_kgather__item_factors", "int_kgather__scale")
 
@@ -62,13 +67,15 @@ class Shown:
                 "using (user_id)"
             )
             con.execute(f"create table cells as {self.cells or _OF_VECTORS}")
-            [(_, shown, absolute, _, squares)] = con.sql(
-                "select ratings, shown, mean_absolute_error, root_mean_square_error, sum_of_squares "
-                "from kg_shown_errors('ratings', 'groups', 'cells')"
-            ).fetchall()
-        if not shown:
-            return {"block": block["block"], "shown": 0, "absolute": 0.0, "squares": 0.0}
-        return {"block": block["block"], "shown": shown, "absolute": absolute * shown, "squares": squares}
+            return {"block": block["block"], **errors_in(con, "ratings", "groups", "cells")}
+
+
+def errors_in(con: duckdb.DuckDBPyConnection, ratings: str, groups: str, cells: str) -> dict[str, Any]:
+    """The sums of the errors of some ratings, by the macro of the project: `shown`, `absolute`, `squares`."""
+    [(shown, absolute, squares)] = con.sql(
+        f"select shown, mean_absolute_error, sum_of_squares from kg_shown_errors('{ratings}', '{groups}', '{cells}')"
+    ).fetchall()
+    return {"shown": shown, "absolute": absolute * shown if shown else 0.0, "squares": squares or 0.0}
 
 
 _OF_VECTORS = """
@@ -87,12 +94,13 @@ def members_of(spark: "SparkSession", gathered: "DataFrame", names: Mapping[tupl
         for leaf in rows_of(batches):
             blocks, rows = numbers(leaf["blocks"], np.int32), numbers(leaf["rows"], np.int32)
             ids = known.value[leaf["leaf"], leaf["part"]][numbers(leaf["groups"], np.int32)]
+            bins = numbers(leaf["bins"], np.int64)
             for block in np.unique(blocks):
                 own = blocks == block
                 row = {"block": int(block), "rows": rows[own].tobytes(), "group_ids": ids[own].tobytes()}
-                yield batch_of([row], MEMBERS)
+                yield batch_of([row | {"bins": bins[own].tobytes() if len(bins) else b""}], MEMBERS)
 
-    return gathered.select("leaf", "part", "blocks", "rows", "groups").mapInArrow(named, MEMBERS)
+    return gathered.select("leaf", "part", "blocks", "rows", "groups", "bins").mapInArrow(named, MEMBERS)
 
 
 def map_of(staged: "DataFrame", members: "DataFrame", user_type: IdType) -> "DataFrame":
@@ -122,8 +130,10 @@ def members_table(rows: pa.Table) -> pa.Table:
     )
 
 
-def shown_errors(spark: "SparkSession", blocks: "DataFrame", members: "DataFrame", shown: Shown) -> dict[str, float]:
-    """The errors of what is shown, by the names of the metrics. blocks: of `CODED`. members: of `MEMBERS`."""
+def shown_errors(
+    spark: "SparkSession", blocks: "DataFrame", members: "DataFrame", shown: Shown
+) -> list[Mapping[str, Any]]:
+    """The sums of the errors of what is shown, of each block. blocks: of `CODED`. members: of `MEMBERS`."""
     known = spark.sparkContext.broadcast(shown)
 
     def one(block: pa.Table, own: pa.Table) -> pa.Table:
@@ -131,7 +141,11 @@ def shown_errors(spark: "SparkSession", blocks: "DataFrame", members: "DataFrame
         return pa.Table.from_batches([batch_of(rows, _ERRORS)])
 
     found = blocks.groupBy("block").cogroup(members.groupBy("block")).applyInArrow(one, _ERRORS).collect()
-    found = sorted(found, key=lambda row: row["block"])
+    return [row.asDict() for row in sorted(found, key=lambda row: int(row["block"]))]
+
+
+def mean_errors(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The errors by the names of the metrics, from the sums of all parts."""
     total = sum(row["shown"] for row in found)
     if not total:
         return {}
@@ -141,3 +155,117 @@ def shown_errors(spark: "SparkSession", blocks: "DataFrame", members: "DataFrame
         "root_mean_square_error": math.sqrt(squares / total),
         "sum_of_squares": squares,
     }
+
+
+_KEYS = "part int, keys binary"
+_COUNT = "pairs bigint"
+
+
+def rated_pairs(
+    spark: "SparkSession", blocks: "DataFrame", members: "DataFrame", ids: NDArray[np.int64], items: NDArray[np.bool_]
+) -> int:
+    """How many cells of groups x items some member rated. ids: of the groups, ascending. items: which are looked at."""
+    known = spark.sparkContext.broadcast((ids, items))
+    parts = -(-len(ids) // _GROUPS_OF_PART)
+
+    def send(block: pa.Table, own: pa.Table) -> pa.Table:
+        names, wanted = known.value
+        mapped, sent = members_table(own), []
+        for row in block.to_pylist():
+            matrix = matrix_of(row, len(wanted))
+            groups = np.empty(matrix.n_users, dtype=np.int64)
+            groups[mapped["user_id"].to_numpy()] = np.searchsorted(names, mapped["group_id"].to_numpy())
+            keys = np.repeat(groups, np.diff(matrix.indptr)) * len(wanted) + matrix.items
+            keys = np.unique(keys[wanted[matrix.items]])
+            of_keys = keys // (len(wanted) * _GROUPS_OF_PART)
+            for part in range(parts):
+                here = keys[of_keys == part]
+                if len(here):
+                    sent.append({"part": part, "keys": here.tobytes()})
+        return pa.Table.from_batches([batch_of(sent, _KEYS)])
+
+    def count(rows: pa.Table) -> pa.Table:
+        keys = np.concatenate([np.frombuffer(each, dtype=np.int64) for each in rows["keys"].to_pylist()])
+        return pa.Table.from_batches([batch_of([{"pairs": len(np.unique(keys))}], _COUNT)])
+
+    sent = blocks.groupBy("block").cogroup(members.groupBy("block")).applyInArrow(send, _KEYS)
+    counted = sent.groupBy("part").applyInArrow(count, _COUNT).collect()
+    return sum(row["pairs"] for row in counted)
+
+
+_GROUPS_OF_PART = 1 << 16
+
+
+def coverage(
+    *,
+    ratings: int,
+    items: int,
+    groups: int,
+    shown: int,
+    shown_items: int,
+    of_rated: int,
+    cells: int,
+    repeated: int,
+    pairs: int,
+) -> dict[str, float]:
+    """How much of the original a release speaks of, and what it has beside it: as kg_coverage and kg_entries_added.
+
+    ratings, items: of the original. shown: ratings whose user's group shows the item. shown_items: of these items.
+    cells: that are shown; of_rated: those of these items; repeated: each as often as its group has members; pairs:
+    those that some member rated.
+    """
+    return {
+        "items_shown": shown_items / items,
+        "ratings_shown": shown / ratings,
+        "cells_shown": of_rated / (groups * items),
+        "entries_of_groups": float(cells),
+        "entries_repeated": float(repeated),
+        "entries_added": float(repeated - ratings),
+        "cells_added": float(cells - pairs),
+    }
+
+
+def popularity_kept(
+    spark: "SparkSession", blocks: "DataFrame", con: duckdb.DuckDBPyConnection, cells: str, groups: str
+) -> dict[str, float]:
+    """Whether items keep their order, by the project's SQL, each part where its relations are; see kg_popularity_kept.
+
+    con: has the relations cells(group_id, item_id, rating) and groups(user_id, group_id) under these names, and the
+    items of the working database. What users gave is summed by items on the executors, where the ranks are compared.
+    """
+    macro = macro_select("kg_popularity_kept", {"p_ratings": "ratings", "p_groups": groups, "p_cells": cells})
+    shown = con.sql(
+        "select item_code as item_id, mean, times from "
+        f"({_only(macro, ('kg_sizes', 'kg_shown')).select('*', append=False).from_('kg_shown').sql('duckdb')}) "
+        "join work.int_kgather__items using (item_id)"
+    ).to_arrow_table()
+    [(m,)] = con.sql("select count(*) from work.int_kgather__items").fetchall()
+    known = spark.sparkContext.broadcast((shown, _only(macro, ("kg_pairs", "kg_ranks")).sql("duckdb")))
+
+    def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        matrix = matrix_of(block, m)
+        sums = np.bincount(matrix.items, weights=matrix.values, minlength=m)
+        yield 0, np.concatenate([sums, np.bincount(matrix.items, minlength=m)])
+
+    def finish(_: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        of_release, sql = known.value
+        times = total[m:].astype(np.int64)
+        rated = np.flatnonzero(times)
+        items = pa.table({"item_id": rated, "mean": total[rated] / times[rated], "times": times[rated]})
+        with database() as con:
+            con.register("kg_items", items)
+            con.register("kg_shown", of_release)
+            [found] = con.sql(sql).fetchall()
+        return np.array([np.nan if each is None else each for each in found], dtype=np.float64)
+
+    means, counts = numbers(summed(blocks, terms, finish)[0], np.float64)
+    return {"popularity_of_means": float(means), "popularity_of_counts": float(counts)}
+
+
+def _only(tree: exp.Select, names: Sequence[str]) -> exp.Select:
+    """A statement with these common table expressions alone; the others are relations of these names."""
+    tree = tree.copy()
+    for each in tree.ctes:
+        if each.alias not in names:
+            each.pop()
+    return tree

@@ -12,13 +12,15 @@ _HAS = frozenset(
         "scale", "not_rated", "repeats", "rating_cap", "rating_log", "min_ratings", "max_rejected_share",
         "items_confirmed", "k", "method", "method_options", "solver", "solver_options", "rank", "metric", "fill",
         "bisection_tries", "refine", "block_size", "artifacts", "seed", "threads", "homogenize", "generalize", "cells",
-        "min_raters", "rare_items", "item_noise", "outliers", "max_cells", "metrics",
+        "min_raters", "rare_items", "item_noise", "outliers", "single_rater", "max_cells", "metrics", "user_attributes",
+        "level_column", "items", "item_epsilon", "item_delta",
     }
 )  # fmt: skip
 """Settings that Spark looks at; of the others it takes the default only."""
-_METHODS = ("bkg", "mdav")
-_CELLS = ("all", "low_rank")
-_READING = frozenset({"user_column", "item_column", "rating_column", "time_column", "missing"})
+_METHODS = ("bkg", "mdav", "bounded_t_means", "customized", "bokg")
+_CELLS = {"predicted": ("all", "low_rank", "rated"), "padded": ("rated",), "pure": ("all", "rated")}
+"""Which cells each form shows. Those of pure are the rated ones whatever is asked for."""
+_READING = frozenset({"user_column", "item_column", "rating_column", "time_column", "missing", "items"})
 
 
 def check_installed() -> None:
@@ -35,18 +37,32 @@ def refuse(settings: PublishSettings, options: LoadOptions) -> None:
         raise InputError("\n".join(said))
 
 
+def refuse_frames(settings: PublishSettings, user_attributes: object, items: object) -> None:
+    """Raise InputError where what is given beside the ratings is no DataFrame, or is named and not given."""
+    for name, asked, given in (
+        ("user_attributes", settings.user_attributes, user_attributes),
+        ("items", settings.items, items),
+    ):
+        if given is None and asked is None:
+            continue
+        if not hasattr(given, "sparkSession"):
+            msg = f"the engine spark takes {name} as a DataFrame, and on the command line as Parquet or a table."
+            raise InputError(msg)
+
+
 def _refused(settings: PublishSettings) -> Iterator[str]:
     for name, field in PublishSettings.model_fields.items():
         if name not in _HAS and getattr(settings, name) != field.default:
             yield f"the engine spark does not have {name}. Leave it out, or publish with the engine duckdb."
     if settings.method not in _METHODS:
-        yield f"the engine spark gathers by method {' or '.join(_METHODS)}, not {settings.method}."
-    if settings.form != "predicted":
-        yield f"the engine spark shows homogenize predicted, not {settings.form}."
+        yield f"the engine spark gathers by method {_listed(_METHODS)}, not {settings.method}."
+    if settings.form not in _CELLS:
+        yield f"the engine spark shows homogenize {_listed(tuple(_CELLS))}, not {settings.form}."
     if settings.generalization != "none":
         yield f"the engine spark has no generalized table: set generalize to none, not {settings.generalization}."
-    if settings.cells not in _CELLS:
-        yield f"the engine spark shows cells {' or '.join(_CELLS)}, not {settings.cells}."
+    shown = _CELLS.get(settings.form, ())
+    if shown and settings.cells not in shown:
+        yield f"the engine spark shows cells {_listed(shown)} of homogenize {settings.form}, not {settings.cells}."
     if settings.solver != "als":
         yield f"the engine spark learns by solver als, not {settings.solver}."
     if settings.metric == "filled":
@@ -56,6 +72,10 @@ def _refused(settings: PublishSettings) -> Iterator[str]:
             f"repeats {settings.repeats} needs rating_cap on the engine spark: which value k users reach is not "
             "looked for there."
         )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _unread(options: LoadOptions) -> Iterator[str]:

@@ -24,19 +24,45 @@ from kgather._loaders.report import IdType
 from kgather._publishing import pipeline, runs
 from kgather._publishing.early import refuse_signs_of_people
 from kgather._publishing.kept_key import kept_key
-from kgather._publishing.publish import Published, audit_of, check_target, fitted_to, in_private, warnings_of, write
+from kgather._publishing.publish import (
+    Published,
+    audit_of,
+    check_target,
+    fitted_to,
+    in_private,
+    nobody_asks,
+    warnings_of,
+    write,
+)
 from kgather._release.release import put_in_place
 from kgather._settings.publication import PublishSettings
-from kgather._spark import audit, gathering, learning, measuring, needs, staging, statements
+from kgather._spark import (
+    attacks as attacking,
+)
+from kgather._spark import (
+    audit,
+    catalogue,
+    cells,
+    gathering,
+    learning,
+    levels,
+    measuring,
+    needs,
+    private,
+    staging,
+    statements,
+)
 from kgather._spark.audit import People
 from kgather._spark.blocks import numbers, rows_of
 from kgather._spark.checkpoint import Checkpoint
 from kgather._spark.gathering import Compared, Reach
 from kgather._spark.learning import Learnt
+from kgather._spark.private import PrivateLearnt
 from kgather._spark.session import arranged
 from kgather._spark.staging import Chosen, Counts
 from kgather._sql_text import identifier
 from kgather._steps.learning import model_table
+from kgather._steps.noise import private_seed_of
 from kgather.udfs._shared.arrow_columns import lists
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
 from kgather.udfs.preferences import item_noise
@@ -68,6 +94,8 @@ def publish(
     settings: PublishSettings,
     options: LoadOptions,
     *,
+    user_attributes: "DataFrame | None" = None,
+    items: "DataFrame | None" = None,
     force: bool = False,
     noise_key: Path | None = None,
     secret_map: str | None = None,
@@ -80,8 +108,9 @@ def publish(
 ) -> Published:
     """Publish a DataFrame of ratings as a release at `target`, a folder of the driver, or leave nothing there.
 
-    secret_map: where Spark writes the map from users to groups as Parquet; None: it is kept nowhere. checkpoint: where
-    Spark keeps finished stages, all SECRET, until the release is there; None: nowhere. leaf_users: users that are
+    user_attributes: one row a user, with the column level_column. items: the catalogue, one row an item. secret_map:
+    where Spark writes the map from users to groups as Parquet; None: it is kept nowhere. checkpoint: where Spark keeps
+    finished stages, all SECRET, until the release is there; None: nowhere. leaf_users: users that are
     gathered together at most. ratings_per_block: what an executor works on at once. The same rows, seed and these two
     numbers give the same groups, however Spark cuts them.
 
@@ -90,6 +119,7 @@ def publish(
     """
     needs.check_installed()
     needs.refuse(settings, options)
+    needs.refuse_frames(settings, user_attributes, items)
     target = target.resolve()
     check_target(target, [], force=force)
     if type(ratings).__module__.startswith("pyspark.sql.connect"):
@@ -99,6 +129,8 @@ def publish(
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
     read = staging.chosen(ratings, options)
+    listed = None if items is None else catalogue.read(items, options, read.item_type)
+    attributes = None if user_attributes is None else levels.chosen(user_attributes, settings, options)
     if secret_map is not None:
         with _told():
             _check_map(read, secret_map, target, force=force)
@@ -119,8 +151,23 @@ def publish(
             "leaf_users": leaf_users,
             "ratings_per_block": ratings_per_block,
         }
-        kept = Checkpoint.at(checkpoint, read.ratings, asked, key, warn)
-        run = _Run(folder, read, settings, options, leaf_users, ratings_per_block, key, kept, verbose, report, warn)
+        frames = [each for each in (read.ratings, user_attributes, items) if each is not None]
+        kept = Checkpoint.at(checkpoint, frames, asked, key, warn)
+        run = _Run(
+            folder,
+            read,
+            attributes,
+            listed,
+            settings,
+            options,
+            leaf_users,
+            ratings_per_block,
+            key,
+            kept,
+            verbose,
+            report,
+            warn,
+        )
         try:
             finished, found = run.release(umask)
             if secret_map is not None:
@@ -175,6 +222,8 @@ class _Run:
         self,
         folder: Path,
         read: Chosen,
+        attributes: "DataFrame | None",
+        catalogue: pa.Array | None,
         settings: PublishSettings,
         options: LoadOptions,
         leaf_users: int,
@@ -186,7 +235,8 @@ class _Run:
         warn: Warn,
     ) -> None:
         self.workspace = pipeline.Workspace(folder)
-        self.read, self.settings, self.options = read, settings, options
+        self.read, self.attributes, self.settings, self.options = read, attributes, settings, options
+        self.catalogue = catalogue
         self.leaf_users, self.ratings_per_block, self.key = leaf_users, ratings_per_block, key
         self.checkpoint = checkpoint
         self.verbose, self.report, self.warn = verbose, report, warn
@@ -216,7 +266,12 @@ class _Run:
         self.staged = self.checkpoint.table(
             "staged",
             lambda: staging.staged(
-                self.read, self.settings, self.options, ratings_per_block=self.ratings_per_block, verbose=self.verbose
+                self.read,
+                self.settings,
+                self.options,
+                ratings_per_block=self.ratings_per_block,
+                verbose=self.verbose,
+                catalogue=self.catalogue,
             ),
         )
         self.kept.append(self.staged)
@@ -226,10 +281,12 @@ class _Run:
         with self.workspace.connected() as con:
             _put_counts(con, counts, self.read.user_type)
             con.register("found", raters)
+            listed = raters["item_id"].combine_chunks() if self.catalogue is None else self.catalogue
+            con.register("listed", pa.table({"item_id": listed}))
             con.execute(
                 "create table int_kgather__items as "
-                "select cast(row_number() over (order by item_id) - 1 as integer) as item_code, item_id, raters "
-                "from found order by item_code"
+                "select cast(row_number() over (order by item_id) - 1 as integer) as item_code, item_id, "
+                "coalesce(raters, 0) as raters from listed left join found using (item_id) order by item_code"
             )
             items = con.sql("select item_id, raters from int_kgather__items order by item_code").to_arrow_table()
         self.people.put("int_kgather__users", staging.people(self.staged, self.read.user_type))
@@ -242,6 +299,7 @@ class _Run:
         self.raters = items["raters"].to_numpy().astype(np.int64)
         self.blocks = staging.coded(self.spark, self.staged, self.items)
         self.kept.append(self.blocks)
+        self.parts_asked = -(-counts.staged // self.ratings_per_block)
         self.report("stage", 1, 1)
 
     def _check_input(self) -> None:
@@ -263,9 +321,11 @@ class _Run:
 
     # Learning
 
-    def _learn(self) -> Learnt:
+    def _learn(self) -> Learnt | PrivateLearnt:
         with self.workspace.connected() as con:
             [(low, high)] = con.sql("select scale_min, scale_max from int_kgather__scale").fetchall()
+        if self.settings.item_epsilon is not None:
+            return self._learn_private((low, high))
         counts = self.counts
         about = learning.about(
             self.spark, self.blocks, self.raters, counts.users, (counts.lowest, counts.highest), self.settings
@@ -291,19 +351,39 @@ class _Run:
         self._put("int_kgather__factors", model_table(model, shown, kept))
         return learnt
 
+    def _learn_private(self, scale: tuple[float, float]) -> PrivateLearnt:
+        secret = item_noise.secret_of_lines(self.key, staging.rated_so(self.staged))
+        learnt = private.learn(
+            self.spark,
+            self.blocks,
+            self.counts.users,
+            len(self.items),
+            self.settings,
+            scale,
+            private_seed_of(secret),
+            lambda done, most: self.report("preferences", done, most),
+        )
+        nobody = np.zeros(0, dtype=np.float32), np.zeros((0, self.settings.rank), dtype=np.float32)
+        model = Preferences(*nobody, *_side32(learnt))
+        everything = np.ones(len(self.items), dtype=bool)
+        self._put("int_kgather__factors", model_table(model, model, everything, learnt.charges))
+        return learnt
+
     # Gathering
 
-    def _gather(self, learnt: Learnt) -> None:
+    def _gather(self, learnt: Learnt | PrivateLearnt) -> None:
         from pyspark import StorageLevel
 
         self.report("gather", 0, 1)
         compared = Compared(*_side32(learnt), self.settings.metric)
         users = gathering.users_of(self.spark, self.blocks, learnt).persist(StorageLevel.MEMORY_AND_DISK)
         self.kept.append(users)
+        self.users = users
         n = self.counts.users
+        asked = self._levels()
         gathered = self.checkpoint.table(
             "gathered",
-            lambda: gathering.gathered(self.spark, users, n, compared, self.settings, self.leaf_users),
+            lambda: gathering.gathered(self.spark, users, n, compared, self.settings, self.leaf_users, asked),
         )
         self.gathered = gathered.persist(StorageLevel.MEMORY_AND_DISK)
         self.kept.append(self.gathered)
@@ -325,7 +405,23 @@ class _Run:
         self.members = measuring.members_of(self.spark, self.gathered, names)
         self._put_people_of_groups()
         self._put_groups(ids, every, level, factors)
+        self.group_ids = np.sort(ids)
+        self.chosen = attacking.Chosen.of(ids, every, self.counts.staged, self.settings.seed)
+        self.parts = cells.Parts.of(self.group_ids, every[np.argsort(ids)], self.parts_asked)
         self.report("gather", 1, 1)
+
+    def _levels(self) -> levels.Asked | None:
+        """The sizes of group that users ask for, where the method looks at them."""
+        if self.attributes is None:
+            return None
+        variables = statements.variables_of(self.settings, self.read.item_type)
+        sql = pipeline.compiled(self.workspace, variables, [levels.MODEL], run=False, verbose=self.verbose)
+        asked = levels.asked(self.staged, self.attributes, sql[levels.MODEL], self.read.user_type, self.settings)
+        self.kept.append(asked.levels)
+        if asked.highest == 1 and self.settings.k > 1:
+            self.warn(nobody_asks(self.settings))
+        self.people.put(levels.MODEL, levels.people(self.staged, asked.levels, self.read.user_type))
+        return asked
 
     def _put_groups(self, ids: Any, sizes: Any, level: Any, factors: Any) -> None:
         """Groups by their random ids, each with its members under random pseudonyms: no order tells of anybody."""
@@ -362,11 +458,17 @@ class _Run:
         def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for row in rows_of(batches):
                 codes = staging.codes_of(row["block"], numbers(row["rows"], np.int32))
+                bins = numbers(row["bins"], np.int64)
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array(codes), pa.array(numbers(row["group_ids"], np.int64))], ["user_code", "group_id"]
+                    [
+                        pa.array(codes),
+                        pa.array(numbers(row["group_ids"], np.int64)),
+                        pa.array(bins) if len(bins) else pa.nulls(len(codes), pa.int64()),
+                    ],
+                    ["user_code", "group_id", "bin"],
                 )
 
-        gathered = self.members.mapInArrow(listed, "user_code bigint, group_id bigint")
+        gathered = self.members.mapInArrow(listed, "user_code bigint, group_id bigint, bin bigint")
         self.people.put("int_kgather__gathered", gathered)
         self.map = measuring.map_of(self.staged, self.members, self.read.user_type).persist()
         self.kept.append(self.map)
@@ -381,17 +483,20 @@ class _Run:
 
     def _measure(self) -> Any:
         self.report("audit", 0, 2)
-        self._build(_MARTS, self.settings)
         variables = statements.variables_of(self.settings, self.read.item_type)
-        wanted = ("kgather__audit", "kgather__metrics", "kgather__ratings")
+        wanted = ("kgather__audit", "kgather__metrics", *cells.MODELS)
         with self.workspace.connected() as con:
             con.execute("create table int_kgather__artifact_items (position bigint, item_id bigint, item_code integer)")
+            # What members rated stays on the executors: the models here know of none.
+            con.execute(f"create table {cells.RATED} ({cells.RATED_COLUMNS.format(self.read.item_type)})")
+        self._build(_MARTS, self.settings)
         sql = pipeline.compiled(self.workspace, variables, wanted, run=False, verbose=self.verbose)
+        of_parts = self._cells(sql) if cells.are_rated(self.settings) else None
         with self.workspace.opened() as con:
             con.execute("use work")
-            checks = self._checks(con, sql["kgather__audit"])
+            checks = self._checks(con, sql["kgather__audit"], {} if of_parts is None else of_parts.checks)
             self.report("audit", 1, 2)
-            metrics = self._metrics(con, sql["kgather__metrics"], sql["kgather__ratings"])
+            metrics = self._metrics(con, sql["kgather__metrics"], sql["kgather__ratings"], of_parts)
         with duckdb.connect(self.workspace.marts_database) as con:
             con.execute(
                 'create table kgather__audit ("check" varchar, promised bigint, measured bigint, passed boolean, '
@@ -405,18 +510,62 @@ class _Run:
                 con.executemany("insert into kgather__metrics values (?, ?, ?, ?)", metrics)
         found = audit_of(self.workspace, self.settings, {"files": [], "merged": {"users": 0, "items": 0}})
         self.report("audit", 2, 2)
-        return _of_spark(found)
+        return self._attacked(found)
 
-    def _checks(self, con: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
-        """All checks of the audit, and one more: the groups that the driver knows are those of the map."""
+    def _attacked(self, found: Any) -> Any:
+        """The audit with what quick attackers get, and with what it is that made it."""
+        attacks = None
+        if found.passed:
+            self.report("attack", 0, 1)
+            with self.workspace.opened() as con:
+                attacks = attacking.attacked(
+                    self.spark, self.blocks, self.members, con, self.chosen, self.counts.users, found.parameters
+                )
+            self.report("attack", 1, 1)
+        some = "everybody" if len(self.chosen.ids) == len(self.group_ids) else "some"
+        told = {"engine": "spark", "attacked": "nobody" if attacks is None else some}
+        return replace(found, parameters={**found.parameters, **told}, attacks=attacks)
+
+    def _cells(self, sql: Mapping[str, str]) -> cells.Counted:
+        """Put the cells that members rated into the mart of ratings; what was counted on the way."""
+        from pyspark import StorageLevel
+
+        parts = audit.Parts.of(sql["kgather__audit"], "checks")
+        checks = {
+            audit.name_of(part): audit.measuring(part) for part in parts.parts if cells.looks_at_rated(parts, part)
+        }
+        metrics = audit.Parts.of(sql["kgather__metrics"], "found")
+        with self.workspace.connected() as con:
+            errors = any(metrics.looks_at_people(part) for part in metrics.parts)
+            maker = cells.Maker.of(con, sql, checks, errors=errors)
+        made = cells.made(self.spark, self.blocks, self.users, self.members, self.parts, maker)
+        made = made.persist(StorageLevel.MEMORY_AND_DISK)
+        self.kept.append(made)
+        made.count()  # all parts at once, before they come one by one
+        return cells.put(self.workspace, made)
+
+    def _checks(self, con: duckdb.DuckDBPyConnection, sql: str, measured: Mapping[str, int]) -> list[tuple[Any, ...]]:
+        """All checks of the audit, and one more: the groups that the driver knows are those of the map.
+
+        measured: what was measured elsewhere, by the names of the checks.
+        """
         parts = audit.Parts.of(sql, "checks")
         found: list[tuple[Any, ...]] = []
         # All that look at people in one statement: each costs Spark a second or more.
         for on_spark in (True, False):
-            some = [part for part in parts.parts if parts.looks_at_people(part) == on_spark]
+            some = [
+                part
+                for part in parts.parts
+                if (audit.name_of(part) not in measured and parts.looks_at_people(part)) == on_spark
+            ]
             if not some:
                 continue
-            statement = parts.only(some)
+            statement = parts.only(
+                [
+                    audit.measured(part, measured[name]) if (name := audit.name_of(part)) in measured else part
+                    for part in some
+                ]
+            )
             rows = self.people.rows(con, statement) if on_spark else audit.in_duckdb(con, statement)
             places = sorted(int(part.selects[0].unalias().name) for part in some)
             found += [(at, *row) for at, row in zip(places, rows, strict=True)]
@@ -425,18 +574,64 @@ class _Run:
         found += [(2, _SIZES_CHECK, 0, int(wrong), wrong == 0, *of_release) for (wrong,) in own]
         return [row[1:] for row in sorted(found, key=lambda row: int(row[0]))]
 
-    def _metrics(self, con: duckdb.DuckDBPyConnection, sql: str, cells: str) -> list[tuple[Any, ...]]:
-        """What classes tell, and the errors of what is shown; the rest is not measured on Spark."""
+    def _metrics(
+        self, con: duckdb.DuckDBPyConnection, sql: str, cells_sql: str, of_parts: cells.Counted | None
+    ) -> list[tuple[Any, ...]]:
+        """What classes tell, the errors of what is shown, and how much of the ratings it speaks of."""
         parts = audit.Parts.of(sql, "found")
         mine = [part for part in parts.parts if not parts.looks_at_people(part)]
         # Whoever asked for no errors gets none: then no part looks at the ratings.
         if len(mine) < len(parts.parts):
-            shown = measuring.Shown.of(con, None if self.settings.cells == "low_rank" else cells)
-            errors = measuring.shown_errors(self.spark, self.blocks, self.members, shown)
-            for name, value in errors.items():
+            if of_parts is not None:
+                sums = of_parts.errors
+            else:
+                shown = measuring.Shown.of(con, None if self._low_rank else cells_sql)
+                sums = measuring.shown_errors(self.spark, self.blocks, self.members, shown)
+            found = measuring.mean_errors(sums) | self._coverage(con, sums, only_rated=of_parts is not None)
+            for name, value in found.items():
                 number = exp.cast(exp.Literal.string(repr(value)), "double")
                 mine.append(exp.select(exp.Literal.string(name), number))
         return audit.in_duckdb(con, parts.only(mine))
+
+    def _coverage(
+        self, con: duckdb.DuckDBPyConnection, sums: Sequence[Mapping[str, Any]], *, only_rated: bool
+    ) -> dict[str, float]:
+        """How much of the ratings the release speaks of, what it adds, and whether items keep their order."""
+        ratings, ids = self.counts.staged, self.group_ids
+        everything = np.ones(len(self.items), dtype=bool)
+        if self._low_rank:
+            [(items,)] = con.sql("select count(*) from marts.main.kgather__item_vectors").fetchall()
+            return measuring.coverage(
+                ratings=ratings, items=items, groups=len(ids), shown=ratings, shown_items=items,
+                of_rated=len(ids) * items, cells=len(ids) * items, repeated=self.counts.users * items,
+                pairs=measuring.rated_pairs(self.spark, self.blocks, self.members, ids, everything),
+            )  # fmt: skip
+        # Items of the catalogue that nobody rated add to what is there beside the ratings alone.
+        [(shown_items, of_rated, listed, repeated)] = con.sql(
+            "select count(distinct item_id) filter (raters > 0), count(*) filter (raters > 0), count(*), "
+            "cast(coalesce(sum(group_size), 0) as bigint) "
+            "from marts.main.kgather__ratings join marts.main.kgather__groups using (group_id) "
+            "join work.main.int_kgather__items using (item_id)"
+        ).fetchall()
+        pairs = listed
+        if not only_rated:
+            shown = con.sql(
+                "select item_id in (select item_id from marts.main.kgather__ratings) as shown "
+                "from work.main.int_kgather__items order by item_code"
+            ).to_arrow_table()
+            wanted = shown["shown"].to_numpy()
+            pairs = measuring.rated_pairs(self.spark, self.blocks, self.members, ids, wanted)
+        return measuring.coverage(
+            ratings=ratings, items=int((self.raters > 0).sum()), groups=len(ids),
+            shown=sum(each["shown"] for each in sums), shown_items=shown_items, of_rated=of_rated, cells=listed,
+            repeated=repeated, pairs=pairs,
+        ) | measuring.popularity_kept(
+            self.spark, self.blocks, con, "marts.main.kgather__ratings", "work.main.int_kgather__groups"
+        )  # fmt: skip
+
+    @property
+    def _low_rank(self) -> bool:
+        return self.settings.cells == "low_rank"
 
     # Small things
 
@@ -504,7 +699,7 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _side32(learnt: Learnt) -> tuple[Any, Any]:
+def _side32(learnt: Learnt | PrivateLearnt) -> tuple[Any, Any]:
     """Level and factors of the items before noise, as `learn_apart` gives them."""
     return learnt.side.level.astype(np.float32), learnt.side.factors.astype(np.float32)
 
@@ -522,8 +717,3 @@ def _members(ids: Any, sizes: Any) -> Iterator[Any]:
     for lo in range(0, int(ends[-1]), _MADE_AT_ONCE):
         places = np.arange(lo, min(lo + _MADE_AT_ONCE, int(ends[-1])))
         yield ids[np.searchsorted(ends, places, side="right")]
-
-
-def _of_spark(found: Any) -> Any:
-    """The audit, with what it is that made it, and without what is only known of files."""
-    return replace(found, parameters={**found.parameters, "engine": "spark"})

@@ -83,11 +83,18 @@ def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
 
 
 def staged(
-    read: Chosen, settings: PublishSettings, options: LoadOptions, *, ratings_per_block: int, verbose: bool
+    read: Chosen,
+    settings: PublishSettings,
+    options: LoadOptions,
+    *,
+    ratings_per_block: int,
+    verbose: bool,
+    catalogue: pa.Array | None = None,
 ) -> "DataFrame":
     """The ratings as blocks of `STAGED`, kept where Spark keeps them once they are made.
 
-    How many blocks there are hangs on the rows alone. Raises InputError where there are none.
+    catalogue: the ids of all items that may be rated; None: any. How many blocks there are hangs on the rows alone.
+    Raises InputError where there are none.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -101,7 +108,7 @@ def staged(
     named = options.model_copy(
         update={f"{role}_column": name or ("none" if role == "time" else None) for role, name in read.names.items()}
     )
-    staging = Staging(sql, named, settings.scale is None)
+    known = read.ratings.sparkSession.sparkContext.broadcast(Staging(sql, named, settings.scale is None, catalogue))
     user = F.col(f"`{read.names['user']}`").cast("string")
     block = F.pmod(F.xxhash64(user), F.lit(blocks)).cast("int")
 
@@ -113,7 +120,7 @@ def staged(
         # Pieces of a block follow each other.
         for at, pieces in groupby(rows_of(batches), lambda row: int(row["block"])):
             rows = pa.concat_tables(_opened(piece["rows"]) for piece in pieces)
-            yield from staging.of(at, rows).to_batches()
+            yield from known.value.of(at, rows).to_batches()
 
     packed = read.ratings.withColumn(_BLOCK, block).mapInArrow(pack, _PIECES)
     together = _together(packed, blocks).sortWithinPartitions("block")

@@ -12,6 +12,7 @@ LOADED = "kgather_loaded"
 READ, STAGED = "base_kgather__read_ratings", "stg_kgather__ratings"
 STAGED_OF_READ = "base_kgather__staged_of_read"
 REJECTED = "int_kgather__rejected_ratings"
+CATALOGUE = "stg_kgather__items"
 USERS, ITEMS = "int_kgather__users", "int_kgather__items"
 MODELS = (READ, "base_kgather__sorted_ratings", "base_kgather__repeated_pairs", STAGED, USERS, REJECTED, ITEMS)
 """The models that are run on each block, each from those before it."""
@@ -32,6 +33,7 @@ def staging(settings: PublishSettings, ids: Mapping[str, IdType], *, verbose: bo
                 f"create table loaded.ratings (user_id {ids['user']}, item_id {ids['item']}, rating double, "
                 "rated_at timestamp, source varchar, line bigint, raw varchar, problem varchar)"
             )
+            con.execute(f"create table {CATALOGUE} as select cast('1' as {ids['item']}) as item_id")
             con.execute(
                 "insert into loaded.ratings select '1', '1', ?, null, '', 1, null, null from range(2)",
                 [_usable(settings)],

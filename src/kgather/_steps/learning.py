@@ -1,5 +1,6 @@
 """Preferences, as the pipeline learns them."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -160,11 +161,17 @@ def learn_private_as(
         threads=threads,
         progress=progress,
     )
-    spent = epsilon_of(learnt.rho, asked.item_delta)
+    check_cost(learnt.charges, asked)
+    return learnt
+
+
+def check_cost(charges: Sequence[Charge], asked: PublishSettings) -> None:
+    """Raise PromiseError where measurements together cost more than is asked for."""
+    assert asked.item_epsilon is not None
+    spent = epsilon_of(math.fsum(charge.rho for charge in charges), asked.item_delta)
     if spent > asked.item_epsilon:
         msg = f"the items' vectors cost an epsilon of {spent:g}, more than item_epsilon {asked.item_epsilon:g}."
         raise PromiseError(msg)
-    return learnt
 
 
 def _threads(asked: PublishSettings) -> int:

@@ -55,7 +55,12 @@ def noise_of(
 
 def private_seed(key: duckdb.DuckDBPyRelation, users: duckdb.DuckDBPyRelation) -> bytes:
     """What the noise of a private item side is drawn from, 32 bytes: a function of the key and of all ratings."""
-    return hmac.digest(_secret(key, users), b"private items", "sha256")
+    return private_seed_of(_secret(key, users))
+
+
+def private_seed_of(secret: bytes) -> bytes:
+    """The same from the secret of the noise, see `item_noise.secret_of`."""
+    return hmac.digest(secret, b"private items", "sha256")
 
 
 def _secret(key: duckdb.DuckDBPyRelation, users: duckdb.DuckDBPyRelation) -> bytes:

@@ -27,9 +27,11 @@ raters^-0.3, and no user counts more than the cap where more noise is won by cut
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,7 +79,8 @@ _GAP_BINS = 512
 _LEAST_LENGTH = 5.0  # users with few ratings count less in the median
 _CHUNK = 1024  # items whose systems are solved at once
 
-Kernel = Callable[[int, int, NDArray[np.int64]], object]
+Kernel = Callable[[RatingMatrix, int, int, NDArray[np.int64]], object]
+"""Adds to the flat int64 array what users lo..hi of the ratings add. It can be pickled, and holds no ratings."""
 
 
 @dataclass(frozen=True)
@@ -132,25 +135,82 @@ def learn_private(
     delta = real("delta", delta, LEAST_DELTA, 0.5)
     rank = whole("rank", rank, 1)
     threads = whole("threads", threads, 1)
-    noise = Noise(noise_seed, f"{low!r} {high!r} {epsilon!r} {delta!r} {rank} {matrix.n_items}")
     pool = ThreadPoolExecutor(threads) if threads > 1 else None
     try:
-        values = clip_to_scale(matrix.values, low, high)
-        sums = Sums(replace(matrix, values=values), noise, threads, pool)
-        learning = _Learning(sums, (low, high), rank)
-        preferences = learning.learn(rho_of(epsilon, delta), progress)
-        return PrivateModel(preferences, learning.raters, tuple(sums.charges), epsilon, delta)
+        sums = Sums(
+            replace(matrix, values=clip_to_scale(matrix.values, low, high)),
+            noise_of(noise_seed, (low, high), epsilon, delta, rank, matrix.n_items),
+            threads,
+            pool,
+        )
+        user_level = np.zeros(matrix.n_users, dtype=np.float32)
+        user_factors = np.zeros((matrix.n_users, rank), dtype=np.float32)
+        users = user_level, user_factors
+        found = learn_private_items(sums, matrix.n_items, (low, high), epsilon, delta, rank, users, progress)
+        preferences = Preferences(user_level, user_factors, found.level, found.factors)
+        return PrivateModel(preferences, found.raters, found.charges, epsilon, delta)
     finally:
         if pool is not None:
             pool.shutdown()
 
 
-class Sums:
+@dataclass(frozen=True)
+class PrivateItems:
+    """A private item side, and what folds users in.
+
+    level float32[m], factors float32[m, r]: of the items. raters, charges: as in `PrivateModel`. fold: gives each user.
+    """
+
+    level: NDArray[np.float32]
+    factors: NDArray[np.float32]
+    raters: NDArray[np.float64]
+    charges: tuple[Charge, ...]
+    fold: "Fold"
+
+
+def noise_of(
+    seed: bytes | int, scale: tuple[float, float], epsilon: float, delta: float, rank: int, items: int
+) -> Noise:
+    """The noise of a model with these options."""
+    low, high = scale
+    return Noise(seed, f"{low!r} {high!r} {epsilon!r} {delta!r} {rank} {items}")
+
+
+def learn_private_items(
+    sums: "NoisySums",
+    items: int,
+    scale: tuple[float, float],
+    epsilon: float,
+    delta: float,
+    rank: int,
+    users: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None,
+    progress: Progress | None = None,
+) -> PrivateItems:
+    """The item side of `learn_private`, from sums over users alone, wherever their ratings are.
+
+    sums: of ratings within the scale (`clip_to_scale`), with the noise that `noise_of` gives. items: how many. users:
+    arrays that take the users' level float32[n] and factors float32[n, rank]; None: they are not kept. The rest as
+    there.
+    """
+    learning = _Learning(sums, items, scale, rank)
+    fold = learning.learn(rho_of(epsilon, delta), users, progress)
+    factors = np.zeros((items, rank), dtype=np.float32)
+    factors[:, : learning.factors.shape[1]] = learning.factors
+    return PrivateItems(learning.level.astype(np.float32), factors, learning.raters, tuple(sums.charges), fold)
+
+
+class NoisySums(ABC):
     """Noisy sums over users, charged for: the one way from the ratings to the item side."""
 
-    def __init__(self, matrix: RatingMatrix, noise: Noise, threads: int, pool: ThreadPoolExecutor | None) -> None:
-        self.matrix, self.noise, self.threads, self.pool = matrix, noise, threads, pool
+    def __init__(self, noise: Noise) -> None:
+        self.noise = noise
         self.charges: list[Charge] = []
+
+    @abstractmethod
+    def add(self, kernel: Kernel, shape: tuple[int, ...], what: str, deviation: float) -> NDArray[np.float64]:
+        """The sum over all users of what the kernel adds, float64[shape], which is exact (`_bounded_sums`), and what
+        `noise` draws for it by its name.
+        """
 
     def measure(self, what: str, rho: float, kernel: Kernel, shape: tuple[int, ...]) -> tuple[NDArray[Any], float]:
         """What the kernel adds up, float64[shape], with noise that costs rho, and the noise's standard deviation.
@@ -163,9 +223,113 @@ class Sums:
             raise ValueError(msg)
         deviation = SENSITIVITY / math.sqrt(2.0 * rho)
         self.charges.append(Charge(what, SENSITIVITY, deviation, math.prod(shape)))
-        total = add_up(kernel, self.matrix.indptr, shape, self.threads, self.pool)
+        return self.add(kernel, shape, what, deviation), deviation
+
+
+class Sums(NoisySums):
+    """Sums over users whose ratings are all on this machine."""
+
+    def __init__(self, matrix: RatingMatrix, noise: Noise, threads: int, pool: ThreadPoolExecutor | None) -> None:
+        super().__init__(noise)
+        self.matrix, self.threads, self.pool = matrix, threads, pool
+
+    def add(self, kernel: Kernel, shape: tuple[int, ...], what: str, deviation: float) -> NDArray[np.float64]:
+        """See `NoisySums.add`."""
+        total = add_up(partial(kernel, self.matrix), self.matrix.indptr, shape, self.threads, self.pool)
         total += self.noise.draw(what, deviation, shape)
-        return total, deviation
+        return total
+
+
+@dataclass(frozen=True)
+class _OfUsers:
+    """Users by number of ratings, see `add_users`."""
+
+    low: float
+    high: float
+
+    def __call__(self, matrix: RatingMatrix, lo: int, hi: int, out: NDArray[np.int64]) -> None:
+        add_users(lo, hi, matrix.indptr, matrix.values, self.low, self.high, out)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The items' design and levels as the kernels read them, and the number of factors in them."""
+
+    design: NDArray[np.float32]
+    level: NDArray[np.float32]
+    rank: int
+
+
+@dataclass(frozen=True)
+class _OfMoments:
+    """Sums of each item, see `add_moments`. used: columns of x, of which the first is 1."""
+
+    sides: Sides
+    penalty: tuple[float, float]
+    gains: NDArray[np.float64]
+    balance: float
+    reach: float
+    longest: float
+    cap: float
+    used: int
+
+    def __call__(self, matrix: RatingMatrix, lo: int, hi: int, out: NDArray[np.int64]) -> None:
+        sides = self.sides
+        add_moments(
+            lo, hi, matrix.indptr, matrix.items, matrix.values, sides.design, sides.level, self.penalty, self.gains,
+            self.balance, self.reach, self.longest, self.cap, out, tag_of(sides.rank), tag_of(self.used - 1),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _OfPairs:
+    """Products of two items, see `add_pairs`."""
+
+    level: NDArray[np.float32]
+    places: NDArray[np.int32]
+    q: int
+    gains: NDArray[np.float64]
+    reach: float
+
+    def __call__(self, matrix: RatingMatrix, lo: int, hi: int, out: NDArray[np.int64]) -> None:
+        add_pairs(
+            lo, hi, matrix.indptr, matrix.items, matrix.values, self.level, _USER_LEVEL, self.places, self.q,
+            self.gains, self.reach, out,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Folds users in: each user's own ridge regression on the items, which is the user side of the model.
+
+    rank: factors of the model, of which the items have the first ones. kept: arrays of users that are filled on the
+    way; None: they are not.
+    """
+
+    sides: Sides
+    penalty: tuple[float, float]
+    scale: tuple[float, float]
+    spread: float
+    rank: int
+    kept: tuple[NDArray[np.float32], NDArray[np.float32]] | None
+
+    def __call__(self, matrix: RatingMatrix, lo: int, hi: int, out: NDArray[np.int64]) -> None:
+        """Adds the users' gaps between ratings and predictions, see `add_gaps`."""
+        level, factors = self.kept or self._nobody(matrix.n_users)
+        add_gaps(
+            lo, hi, matrix.indptr, matrix.items, matrix.values, self.sides.design, self.sides.level, self.penalty,
+            *self.scale, self.spread, _LEAST_LENGTH, out, level, factors, tag_of(self.sides.rank),
+        )  # fmt: skip
+
+    def users(self, matrix: RatingMatrix) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Levels float32[n] and factors float32[n, rank] of the users of some ratings, which may be off the scale."""
+        matrix = replace(matrix, values=clip_to_scale(matrix.values, *self.scale))
+        kept = self._nobody(matrix.n_users)
+        replace(self, kept=kept)(matrix, 0, matrix.n_users, np.zeros(_GAP_BINS, dtype=np.int64))
+        return kept
+
+    def _nobody(self, users: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return np.zeros(users, dtype=np.float32), np.zeros((users, self.rank), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -205,16 +369,18 @@ def plan(users: float, ratings: float, items: int, rho: float) -> Plan:
 class _Learning:
     """The item side as it is learnt. Reads the ratings by `sums` alone, but for the folding of users in the end."""
 
-    def __init__(self, sums: Sums, scale: tuple[float, float], rank: int) -> None:
-        self.sums, self.rank = sums, rank
+    def __init__(self, sums: NoisySums, items: int, scale: tuple[float, float], rank: int) -> None:
+        self.sums, self.items, self.rank = sums, items, rank
         self.low, self.high = scale
         self.half, self.middle = (scale[1] - scale[0]) / 2.0, (scale[1] + scale[0]) / 2.0
-        matrix = sums.matrix
-        self.items = matrix.n_items
-        self.ratings = (matrix.indptr, matrix.items, matrix.values)
 
-    def learn(self, rho: float, progress: Progress | None) -> Preferences:
-        """All measurements, and the users folded in."""
+    def learn(
+        self,
+        rho: float,
+        users: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+        progress: Progress | None,
+    ) -> Fold:
+        """All measurements, and what folds users in."""
         self.measure_users(_USERS * rho)
         steps = plan(self.n, self.nnz, self.items, rho)
         most = len(steps.rounds) + 4
@@ -237,19 +403,17 @@ class _Learning:
         for number, share in enumerate(steps.rounds, 1):
             self.measure_items(number, share * rho, steps.factors)
             tell()
-        model = self.fold_users(steps.median * rho)
+        fold = self.fold_users(steps.median * rho, users)
         tell()
-        return model
+        return fold
 
     # What is known of users -----------------------------------------------------------------------------------------
 
     def measure_users(self, rho: float) -> None:
         """Numbers of users and ratings, the mean and the deviation of ratings, each at least something."""
-        indptr, values = self.sums.matrix.indptr, self.sums.matrix.values
         total, noise = self.sums.measure(
-            "users by number of ratings, means and variances", rho,
-            lambda lo, hi, out: add_users(lo, hi, indptr, values, self.low, self.high, out), (USER_BINS + 2,),
-        )  # fmt: skip
+            "users by number of ratings, means and variances", rho, _OfUsers(self.low, self.high), (USER_BINS + 2,)
+        )
         users, noise = total[:USER_BINS] / math.sqrt(0.5), noise / math.sqrt(0.5)
         size = np.minimum(2.0 ** ((np.arange(USER_BINS) + 0.5) / 2.0), self.items)
         possible = np.arange(USER_BINS) <= 2.0 * math.log2(self.items)
@@ -298,13 +462,9 @@ class _Learning:
         # ratings are mostly of items that have more raters than others
         typical = 4.0 * self.nnz / m
         cap, mean, weight = self._cap(rho, balance**2 + deviation**2, 1.0 / typical**2, 1.0 / typical)
-        sides, tag = self._sides()
         total, noise = self.sums.measure(
             "raters and levels of items", rho,
-            lambda lo, hi, out: add_moments(
-                lo, hi, *self.ratings, *sides, (_USER_LEVEL, 0.0), np.ones(m), balance, _REACH * deviation, 1.0, cap,
-                out, tag, tag,
-            ),
+            _OfMoments(self._sides(), (_USER_LEVEL, 0.0), np.ones(m), balance, _REACH * deviation, 1.0, cap, 1),
             (m, 2),
         )  # fmt: skip
         raters, self.raters_noise = total[:, 0] / balance / mean, noise / balance / mean
@@ -342,9 +502,7 @@ class _Learning:
         level = self.level.astype(np.float32)
         total, noise = self.sums.measure(
             "pairs of items", rho,
-            lambda lo, hi, out: add_pairs(
-                lo, hi, *self.ratings, level, _USER_LEVEL, places, q, gains, _REACH * self.deviation, out
-            ),
+            _OfPairs(level, places, q, gains, _REACH * self.deviation),
             (q, q),
         )  # fmt: skip
         total = np.tril(total, -1)
@@ -403,12 +561,12 @@ class _Learning:
             rho, length, float((share / (gains * self.raters_at_least) ** 2).sum()) / used,
             float((share / self.raters_at_least).sum()),
         )  # fmt: skip
-        sides, tag = self._sides()
+        sides = self._sides()
         total, noise = self.sums.measure(
             f"{'vectors' if used > 1 else 'levels'} of items, round {number}", rho,
-            lambda lo, hi, out: add_moments(
-                lo, hi, *self.ratings, *sides, (_USER_LEVEL, _FIRST_FACTOR * deviation**2), gains, balance,
-                _REACH * deviation, _LONGEST * math.sqrt(max(len(tag) - 1, 1)), cap, out, tag, tag_of(used - 1),
+            _OfMoments(
+                sides, (_USER_LEVEL, _FIRST_FACTOR * deviation**2), gains, balance, _REACH * deviation,
+                _LONGEST * math.sqrt(max(sides.rank, 1)), cap, used,
             ),
             (m, pairs + used),
         )  # fmt: skip
@@ -463,39 +621,27 @@ class _Learning:
         self.level[here] = vectors[:, 0]
         self.factors[here, : used - 1] = vectors[:, 1:]
 
-    def fold_users(self, rho: float) -> Preferences:
-        """The model with its users; all items' levels are moved, so that half of the ratings lie above what is
+    def fold_users(self, rho: float, users: tuple[NDArray[np.float32], NDArray[np.float32]] | None) -> Fold:
+        """What folds users in; all items' levels are moved then, so that half of the ratings lie above what is
         predicted. Factors that were not learnt are zero.
         """
-        matrix, spread = self.sums.matrix, self.half
-        sides, tag = self._sides()
-        user_level = np.zeros(matrix.n_users, dtype=np.float32)
-        user_factors = np.zeros((matrix.n_users, self.rank), dtype=np.float32)
         penalty = (_USER_LEVEL, _LAST_FACTOR * self.deviation**2)
-        total, _ = self.sums.measure(
-            "gaps between ratings and predictions", rho,
-            lambda lo, hi, out: add_gaps(
-                lo, hi, *self.ratings, *sides, penalty, self.low, self.high, spread, _LEAST_LENGTH, out, user_level,
-                user_factors, tag,
-            ),
-            (_GAP_BINS,),
-        )  # fmt: skip
+        fold = Fold(self._sides(), penalty, (self.low, self.high), self.half, self.rank, users)
+        total, _ = self.sums.measure("gaps between ratings and predictions", rho, fold, (_GAP_BINS,))
         below = np.cumsum(total)
         if below[-1] > 0.0:
             middle = int(np.searchsorted(np.maximum.accumulate(below), below[-1] / 2.0))
-            move = (2.0 * (middle + 0.5) / _GAP_BINS - 1.0) * spread
+            move = (2.0 * (middle + 0.5) / _GAP_BINS - 1.0) * self.half
             limit = 0.3 * self.half
             self.level = np.clip(self.level + min(max(move, -limit), limit), self.low, self.high)
-        item_factors = np.zeros((self.items, self.rank), dtype=np.float32)
-        item_factors[:, : self.factors.shape[1]] = self.factors
-        return Preferences(user_level, user_factors, self.level.astype(np.float32), item_factors)
+        return replace(fold, kept=None)
 
-    def _sides(self) -> tuple[tuple[NDArray[np.float32], NDArray[np.float32]], tuple[np.int8, ...]]:
-        """The items' design and levels as the kernels read them, and the tag of their number of columns."""
+    def _sides(self) -> Sides:
+        """The items as they are now."""
         rank = self.factors.shape[1]
         design = new_design(self.items, rank)
         design.reshape(self.items + 1, -1)[:-1, 1 : rank + 1] = self.factors
-        return (design, self.level.astype(np.float32)), tag_of(rank)
+        return Sides(design, self.level.astype(np.float32), rank)
 
 
 def _squares(
