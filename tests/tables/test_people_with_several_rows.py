@@ -350,3 +350,9 @@ def test_everybody_of_a_group_is_on_both_sides(data: st.DataObject) -> None:
     for one in range(m):
         members = set(person[group == group[one]].tolist())
         assert set(person[found == found[one]].tolist()) == members
+
+
+def test_a_sum_beyond_its_type_is_refused_with_what_to_do() -> None:
+    table = pa.table({"id": [1, 1, 2, 2, 3, 3], "paid": pa.array([9 * 10**37] * 6, pa.decimal128(38, 0))})
+    with pytest.raises(InputError, match="beyond the range of its type"):
+        kgather.anonymize(table, k=3, unit="id", aggregate={"paid": "sum"}, quasi_identifiers=["paid"])
