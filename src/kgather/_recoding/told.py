@@ -30,8 +30,8 @@ class told:  # noqa: N801
                 raise InputError(str(error).removeprefix("Invalid Input Error: ").partition("\n")[0]) from None
         if isinstance(error, duckdb.OutOfRangeException):
             msg = (
-                "a number is beyond the range of its type, as a sum may be. Cast the column to DOUBLE, or aggregate it in "
-                "another way."
+                "a number is beyond the range of its type, as a sum may be. Cast the column to DOUBLE, or aggregate it "
+                "in another way."
             )
             raise InputError(msg) from None
         msg = f"the table could not be read or grouped ({type(error).__name__})."
