@@ -309,10 +309,11 @@ def many_items(file: Path) -> None:
         con.execute(
             f"""
             copy (
-              select distinct on (user_id, item_id) (at % 50_000) as user_id,
-                cast(floor(1e6 * pow((hash(at) % 1_000_003) / 1_000_003, 3)) as bigint) as item_id,
-                cast(1 + hash(at, 1) % 5 as double) as rating
-              from range(5_000_000) as made(at) order by user_id, item_id
+              select distinct on (user_id, item_id) (n % 50_000) as user_id,
+                case when n < 1_000_000 then n
+                  else cast(floor(1e6 * pow((hash(n) % 1_000_003) / 1_000_003, 3)) as bigint) end as item_id,
+                cast(1 + hash(n, 1) % 5 as double) as rating
+              from range(5_000_000) as made(n) order by user_id, item_id
             ) to {literal(file)} (format parquet)
             """
         )
