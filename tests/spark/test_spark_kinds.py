@@ -58,6 +58,27 @@ def same_as(mine: kgather.Release, whole: Any) -> None:
     assert kgather.verify(mine.folder, k=5 if promised[1]["k-anonymity: users in the smallest group"] else 1)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_rows_are_summed_stretch_by_stretch(spark: Any, monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    from kgather._spark import row_sums
+
+    monkeypatch.setattr(row_sums, "_STRETCH_BYTES", 7 * 3 * 2 * 8 * 4)
+    monkeypatch.setattr(row_sums, "_ANSWER_BYTES", 40)
+    made = {block: np.zeros((50, 3), dtype=kind) for block in range(7)}
+    for block, table in made.items():
+        table[block :: block + 3] = block + 1
+    blocks = spark.createDataFrame([(block, table.tobytes()) for block, table in made.items()], "block int, t binary")
+    sums = row_sums.RowSums(50, 3, kind, 7)
+
+    def table_of(block: dict[str, Any]) -> Any:
+        return np.frombuffer(block["t"], dtype=kind).reshape(50, 3)
+
+    found = sums.of(blocks, table_of, lambda total: total.astype(np.float64) / 2)
+    assert found.reshape(50, 3).tolist() == (sum(made.values()) / 2).tolist()
+    nothing = sums.of(blocks, lambda block: table_of(block) * 0, lambda total: total[:, 0] + 1.0)
+    assert nothing.tolist() == [1.0] * 50
+
+
 def test_pure_cells_of_bounded_t_means_are_the_means_of_the_members(
     on_spark: Callable[..., Any], publish_to: Callable[..., Any], file: Path, tmp_path: Path
 ) -> None:

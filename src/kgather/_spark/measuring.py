@@ -15,7 +15,7 @@ from kgather._dbt_package import macro_sql
 from kgather._loaders.report import IdType
 from kgather._spark.audit import macro_select
 from kgather._spark.blocks import batch_of, database, matrix_of, numbers, rows_of, unpacked
-from kgather._spark.sums import summed
+from kgather._spark.row_sums import RowSums
 from kgather._sql_text import identifier
 
 if TYPE_CHECKING:
@@ -157,16 +157,26 @@ def mean_errors(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
+_RATINGS_OF_PART = 2_000_000  # whose cells one executor counts
 _KEYS = "part int, keys binary"
 _COUNT = "pairs bigint"
 
 
 def rated_pairs(
-    spark: "SparkSession", blocks: "DataFrame", members: "DataFrame", ids: NDArray[np.int64], items: NDArray[np.bool_]
+    spark: "SparkSession",
+    blocks: "DataFrame",
+    members: "DataFrame",
+    ratings: int,
+    ids: NDArray[np.int64],
+    items: NDArray[np.bool_],
 ) -> int:
-    """How many cells of groups x items some member rated. ids: of the groups, ascending. items: which are looked at."""
+    """How many cells of groups x items some member rated.
+
+    ratings: how many there are. ids: of the groups, ascending. items: which are looked at.
+    """
     known = spark.sparkContext.broadcast((ids, items))
-    parts = -(-len(ids) // _GROUPS_OF_PART)
+    parts = min(-(-ratings // _RATINGS_OF_PART), len(ids))
+    first = np.arange(parts) * len(ids) // parts
 
     def send(block: pa.Table, own: pa.Table) -> pa.Table:
         names, wanted = known.value
@@ -177,11 +187,11 @@ def rated_pairs(
             groups[mapped["user_id"].to_numpy()] = np.searchsorted(names, mapped["group_id"].to_numpy())
             keys = np.repeat(groups, np.diff(matrix.indptr)) * len(wanted) + matrix.items
             keys = np.unique(keys[wanted[matrix.items]])
-            of_keys = keys // (len(wanted) * _GROUPS_OF_PART)
-            for part in range(parts):
-                here = keys[of_keys == part]
-                if len(here):
-                    sent.append({"part": part, "keys": here.tobytes()})
+            edges = np.append(np.searchsorted(keys, first * len(wanted)), len(keys))
+            sent += [
+                {"part": int(part), "keys": keys[edges[part] : edges[part + 1]].tobytes()}
+                for part in np.flatnonzero(np.diff(edges))
+            ]
         return pa.Table.from_batches([batch_of(sent, _KEYS)])
 
     def count(rows: pa.Table) -> pa.Table:
@@ -191,9 +201,6 @@ def rated_pairs(
     sent = blocks.groupBy("block").cogroup(members.groupBy("block")).applyInArrow(send, _KEYS)
     counted = sent.groupBy("part").applyInArrow(count, _COUNT).collect()
     return sum(row["pairs"] for row in counted)
-
-
-_GROUPS_OF_PART = 1 << 16
 
 
 def coverage(
@@ -226,7 +233,12 @@ def coverage(
 
 
 def popularity_kept(
-    spark: "SparkSession", blocks: "DataFrame", con: duckdb.DuckDBPyConnection, cells: str, groups: str
+    spark: "SparkSession",
+    blocks: "DataFrame",
+    n_blocks: int,
+    con: duckdb.DuckDBPyConnection,
+    cells: str,
+    groups: str,
 ) -> dict[str, float]:
     """Whether items keep their order, by the project's SQL, each part where its relations are; see kg_popularity_kept.
 
@@ -242,23 +254,23 @@ def popularity_kept(
     [(m,)] = con.sql("select count(*) from work.int_kgather__items").fetchall()
     known = spark.sparkContext.broadcast((shown, _only(macro, ("kg_pairs", "kg_ranks")).sql("duckdb")))
 
-    def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def table(block: dict[str, Any]) -> NDArray[np.float64]:
         matrix = matrix_of(block, m)
         sums = np.bincount(matrix.items, weights=matrix.values, minlength=m)
-        yield 0, np.concatenate([sums, np.bincount(matrix.items, minlength=m)])
+        return np.column_stack([sums, np.bincount(matrix.items, minlength=m)])
 
-    def finish(_: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
+    def finish(total: NDArray[Any]) -> NDArray[np.float64]:
         of_release, sql = known.value
-        times = total[m:].astype(np.int64)
+        times = total[:, 1].astype(np.int64)
         rated = np.flatnonzero(times)
-        items = pa.table({"item_id": rated, "mean": total[rated] / times[rated], "times": times[rated]})
+        items = pa.table({"item_id": rated, "mean": total[rated, 0] / times[rated], "times": times[rated]})
         with database() as con:
             con.register("kg_items", items)
             con.register("kg_shown", of_release)
             [found] = con.sql(sql).fetchall()
         return np.array([np.nan if each is None else each for each in found], dtype=np.float64)
 
-    means, counts = numbers(summed(blocks, terms, finish)[0], np.float64)
+    means, counts = RowSums(m, 2, np.float64, n_blocks).of(blocks, table, finish)
     return {"popularity_of_means": float(means), "popularity_of_counts": float(counts)}
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgather._settings.publication import PublishSettings
-from kgather._spark.blocks import batch_of, matrix_of, numbers, rows_of
+from kgather._spark.blocks import matrix_of, numbers
+from kgather._spark.row_sums import RowSums
 from kgather._spark.sums import summed
 from kgather._steps.learning import check_cost
 from kgather.udfs.preferences._accounting import Charge, Noise
@@ -24,10 +24,6 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_STRETCH = 1 << 16  # rows of a sum that one executor adds up
-_TERMS = "key int, rows binary, terms binary"
-_SUMS = "key int, total binary"
 
 
 @dataclass(frozen=True)
@@ -61,60 +57,46 @@ class PrivateLearnt:
 
 
 class BlockSums(NoisySums):
-    """Sums over users whose ratings are blocks of `CODED`."""
+    """Sums over users whose ratings are blocks of `CODED`, of which there are `n_blocks`."""
 
     def __init__(
-        self, spark: "SparkSession", blocks: "DataFrame", items: int, scale: tuple[float, float], noise: Noise
+        self,
+        spark: "SparkSession",
+        blocks: "DataFrame",
+        n_blocks: int,
+        items: int,
+        scale: tuple[float, float],
+        noise: Noise,
     ) -> None:
         super().__init__(noise)
-        self.spark, self.blocks, self.items, self.scale = spark, blocks, items, scale
+        self.spark, self.blocks, self.n_blocks, self.items, self.scale = spark, blocks, n_blocks, items, scale
 
     def add(self, kernel: Kernel, shape: tuple[int, ...], what: str, deviation: float) -> NDArray[np.float64]:
         """See `NoisySums.add`. The noise is added where the sums are: the driver sees none without."""
         known, items, scale = self.spark.sparkContext.broadcast((kernel, self.noise)), self.items, self.scale
-        rows_there, width = shape[0], math.prod(shape[1:])
+        rows, width = shape[0], math.prod(shape[1:])
 
-        def give(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for block in rows_of(batches):
-                matrix = matrix_of(block, items)
-                matrix = replace(matrix, values=clip_to_scale(matrix.values, *scale))
-                out = np.zeros(rows_there * width, dtype=np.int64)
-                known.value[0](matrix, 0, matrix.n_users, out)
-                table = out.reshape(-1, width)
-                # Most items are rated by nobody of a block.
-                rows = np.flatnonzero(table.any(axis=1))
-                for key in np.unique(rows // _STRETCH):
-                    here = rows[rows // _STRETCH == key]
-                    row = {
-                        "key": int(key),
-                        "rows": (here - key * _STRETCH).astype(np.int64).tobytes(),
-                        "terms": table[here].tobytes(),
-                    }
-                    yield batch_of([row], _TERMS)
+        def table(block: dict[str, Any]) -> NDArray[np.int64]:
+            matrix = matrix_of(block, items)
+            matrix = replace(matrix, values=clip_to_scale(matrix.values, *scale))
+            out = np.zeros(rows * width, dtype=np.int64)
+            known.value[0](matrix, 0, matrix.n_users, out)
+            return out.reshape(rows, width)
 
-        def add_up(rows: pa.Table) -> pa.Table:
-            key = rows["key"][0].as_py()
-            found = np.zeros((min(_STRETCH, rows_there - key * _STRETCH), width), dtype=np.int64)
-            # Whole numbers: the order is none.
-            for each in rows.to_pylist():
-                found[numbers(each["rows"], np.int64)] += numbers(each["terms"], np.int64).reshape(-1, width)
-            noise = known.value[1].draw(what, deviation, shape).reshape(rows_there, width)
-            total = found / UNIT
-            total += noise[key * _STRETCH :][: len(total)]
-            return pa.Table.from_batches([batch_of([{"key": key, "total": total.tobytes()}], _SUMS)])
+        def finish(sums: NDArray[Any]) -> NDArray[np.float64]:
+            total = sums / UNIT
+            total += known.value[1].draw(what, deviation, shape).reshape(rows, width)
+            return total
 
-        # Stretches that nobody adds to are noise alone.
-        sums = self.noise.draw(what, deviation, shape).reshape(rows_there, width)
-        for row in self.blocks.mapInArrow(give, _TERMS).groupBy("key").applyInArrow(add_up, _SUMS).collect():
-            part = numbers(bytes(row["total"]), np.float64).reshape(-1, width)
-            sums[row["key"] * _STRETCH :][: len(part)] = part
+        found = RowSums(rows, width, np.int64, self.n_blocks).of(self.blocks, table, finish)
         known.unpersist()
-        return sums.reshape(shape)
+        return found.reshape(shape)
 
 
 def learn(
     spark: "SparkSession",
     blocks: "DataFrame",
+    n_blocks: int,
     users: int,
     items: int,
     settings: PublishSettings,
@@ -122,13 +104,14 @@ def learn(
     seed: bytes,
     progress: Progress,
 ) -> PrivateLearnt:
-    """Learn with the bound that is asked for. blocks: of `CODED`. seed: of the noise, see `private_seed_of`.
+    """Learn with the bound that is asked for.
 
+    blocks: of `CODED`, about n_blocks. seed: of the noise, see `private_seed_of`.
     Raises PromiseError where the measurements together cost more.
     """
     epsilon, delta, rank = settings.item_epsilon, settings.item_delta, settings.rank
     assert epsilon is not None
-    sums = BlockSums(spark, blocks, items, scale, noise_of(seed, scale, epsilon, delta, rank, items))
+    sums = BlockSums(spark, blocks, n_blocks, items, scale, noise_of(seed, scale, epsilon, delta, rank, items))
     found = learn_private_items(sums, items, scale, epsilon, delta, rank, None, progress)
     check_cost(found.charges, settings)
     model = FoldedIn(found.level, found.fold)

@@ -356,6 +356,7 @@ class _Run:
         learnt = private.learn(
             self.spark,
             self.blocks,
+            self.parts_asked,
             self.counts.users,
             len(self.items),
             self.settings,
@@ -604,7 +605,7 @@ class _Run:
             return measuring.coverage(
                 ratings=ratings, items=items, groups=len(ids), shown=ratings, shown_items=items,
                 of_rated=len(ids) * items, cells=len(ids) * items, repeated=self.counts.users * items,
-                pairs=measuring.rated_pairs(self.spark, self.blocks, self.members, ids, everything),
+                pairs=measuring.rated_pairs(self.spark, self.blocks, self.members, ratings, ids, everything),
             )  # fmt: skip
         # Items of the catalogue that nobody rated add to what is there beside the ratings alone.
         [(shown_items, of_rated, listed, repeated)] = con.sql(
@@ -620,13 +621,14 @@ class _Run:
                 "from work.main.int_kgather__items order by item_code"
             ).to_arrow_table()
             wanted = shown["shown"].to_numpy()
-            pairs = measuring.rated_pairs(self.spark, self.blocks, self.members, ids, wanted)
+            pairs = measuring.rated_pairs(self.spark, self.blocks, self.members, ratings, ids, wanted)
         return measuring.coverage(
             ratings=ratings, items=int((self.raters > 0).sum()), groups=len(ids),
             shown=sum(each["shown"] for each in sums), shown_items=shown_items, of_rated=of_rated, cells=listed,
             repeated=repeated, pairs=pairs,
         ) | measuring.popularity_kept(
-            self.spark, self.blocks, con, "marts.main.kgather__ratings", "work.main.int_kgather__groups"
+            self.spark, self.blocks, self.parts_asked, con, "marts.main.kgather__ratings",
+            "work.main.int_kgather__groups",
         )  # fmt: skip
 
     @property
