@@ -127,14 +127,8 @@ def run(command: Sequence[str]) -> tuple[dict[str, object], float, float, dict[s
     spent: dict[int, float] = {}
     memory: dict[str, float] = {}
     start = time.perf_counter()
-    with (
-        tempfile.TemporaryFile("w+") as told,
-        tempfile.TemporaryFile("w+") as said,
-        tempfile.TemporaryDirectory() as work,
-    ):
-        # A cluster on one machine would write its logs beside pyspark.
-        environment = os.environ | {"SPARK_WORKER_DIR": work}
-        process = subprocess.Popen(command, stdout=told, stderr=said, text=True, env=environment)
+    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=told, stderr=said, text=True)
         while process.poll() is None:
             for pid, (seconds, size) in _tree(process.pid).items():
                 kind = _kind(pid)

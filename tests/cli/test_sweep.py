@@ -436,7 +436,7 @@ def test_what_is_varied_is_tried_beside_the_release_without(made_up: Calls) -> N
     done = sweep(["x.csv"], ["bkg"], [5], LoadOptions(), vary=["outliers=0.95,0.9", "item_noise=6"], membership=False)
     assert [row.varied for row in done.rows] == [None, "outliers=0.95", "outliers=0.9", "item_noise=6"]
     assert [(each.outliers, each.item_noise) for each in made_up.settings] == [
-        (0.98, 2), (0.95, 2), (0.9, 2), (0.98, 6),
+        (0.98, None), (0.95, None), (0.9, None), (0.98, 6),
     ]  # fmt: skip
 
 

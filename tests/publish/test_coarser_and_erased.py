@@ -188,7 +188,7 @@ def _first(work: Path) -> dict[str, int]:
     ("options", "said"),
     [
         (["--k", COARSE, "--homogenize", "padded"], "homogenize was 'predicted' and is 'padded'"),
-        (["--k", COARSE, "--item-noise", "1"], "item_noise was 2.0 and is 1.0"),
+        (["--k", COARSE, "--item-noise", "1"], "item_noise was 3.0 and is 1.0"),
         (["--k", COARSE, "--cells", "low_rank"], "cells was 'all' and is 'low_rank'"),
         (["--k", K], "is not coarser"),
         (["--k", 1000], "fewer than 1000 people"),

@@ -272,7 +272,7 @@ class _Noise:
         settings = shadowed.settings
         digits = shown_digits(shadowed.scale[1] - shadowed.scale[0]) + 1
         return cls(
-            settings.item_noise, 10.0**-digits / math.sqrt(12), settings.rare_items == "drop", settings.least_raters
+            settings.noise_of_items, 10.0**-digits / math.sqrt(12), settings.rare_items == "drop", settings.least_raters
         )
 
     def _spread(self, side: ItemSide, item: int) -> NDArray[np.float64]:

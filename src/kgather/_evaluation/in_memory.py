@@ -67,7 +67,7 @@ def make(
     stay = np.full(ratings.n_users, -1, dtype=np.int64) if kept is None else kept
     groups = gather_beside(users, method, settings.options, stay, settings.gathered).groups
     noise = ItemNoise(secret, side.raters > 0, settings.learnt)
-    level, factors = side.with_noise(noise, settings.item_noise)
+    level, factors = side.with_noise(noise, settings.noise_of_items)
     seen = np.ones(ratings.n_items, dtype=bool) if catalogue else side.raters > 0
     if settings.rare_items == "drop":
         seen &= side.kept(noise, settings.least_raters)

@@ -111,7 +111,13 @@ def _settings_of(following: Following) -> Mapping[str, Any]:
             msg = f"{database} is no working database of a release that can be followed. Give what --keep-work kept."
             raise InputError(msg)
         [(text,)] = con.sql(f"select settings from {_LAST}.{SETTINGS}").fetchall()
-    return dict(json.loads(text))
+    return _said(text)
+
+
+def _said(text: str) -> dict[str, Any]:
+    """The settings that a working database kept. What the first release had without a word, all of a chain have."""
+    last = validated(PublishSettings, json.loads(text))
+    return last.model_dump(mode="json") | {"item_noise": last.noise_of_items}
 
 
 def groups_of_last(following: Following) -> dict[int, int]:
@@ -191,7 +197,7 @@ from {_LAST}.int_kgather__groups
 
 def _common(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     [(text,)] = con.sql(f"select settings from {_LAST}.{SETTINGS}").fetchall()
-    said = json.loads(text)
+    said = _said(text)
     return {name: said[name] for name in CHAIN}
 
 

@@ -208,7 +208,7 @@ def warnings_of(settings: PublishSettings) -> Iterator[str]:
             "what items tell of their raters was measured with the default options of als. Attack this release before "
             "it is handed out, by the attacks existence and shadows."
         )
-    if settings.item_noise == 0 and settings.item_epsilon is None and settings.of_form.needs_solver:
+    if settings.noise_of_items == 0 and settings.item_epsilon is None and settings.of_form.needs_solver:
         yield "items have no noise (item_noise 0): who knows all other ratings of an item reads the last one off it."
     if settings.of_form.warning:
         yield settings.of_form.warning.format(epsilon=f"{settings.epsilon:g}")
@@ -547,6 +547,7 @@ def audit_of(workspace: pipeline.Workspace, settings: PublishSettings, read: dic
             "homogenize": settings.form,
             "generalize": settings.generalization,
             "min_raters": settings.least_raters,
+            "item_noise": settings.noise_of_items,
             "reserve": settings.gathered - settings.k,
             "personal_recoding": without_places(settings.personal_recoding),
         },

@@ -416,17 +416,16 @@ class PublishSettings(BaseModel):
         option="--rare-items",
         own_name=False,
     )
-    item_noise: float = setting(
-        2,
+    item_noise: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = setting(
+        None,
         "Noise in the items' vectors, in what one rating can move.",
         docs="Standard deviation of the noise in the items' vectors, in reaches: a reach is what one rating can move, "
         "in the level the less the more users rated the item. The noise is drawn once for a data set by a key that is "
         "kept, and is the same for every seed, k and form.",
         section=RELEASE,
+        shown_default="3 with history or a reserve, else 2",
         option="--item-noise",
         metavar="REACHES",
-        ge=0,
-        allow_inf_nan=False,
     )
     item_epsilon: Annotated[float, Field(gt=0, le=500, allow_inf_nan=False)] | None = setting(
         None,
@@ -610,6 +609,11 @@ class PublishSettings(BaseModel):
     def gathered(self) -> int:
         """Users in the smallest group when it is formed: k and the reserve."""
         return self.k + ((3 if self.history else 0) if self.reserve is None else self.reserve)
+
+    @property
+    def noise_of_items(self) -> float:
+        """What `item_noise` stands for, where it is not said: whoever has two releases sees items move."""
+        return (3.0 if self.history or self.reserve else 2.0) if self.item_noise is None else self.item_noise
 
     @property
     def learnt(self) -> str:

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from kgather._dbt_package import macro_sql
+from kgather._spark.blocks import opened_table, packed_table, rows_of
 from kgather._sql_text import identifier
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ PEOPLE = frozenset(
 _MACROS = {"kg_signs_of_people": ("p_users", "p_items")}
 """Table macros that a check of people calls, with their parameters."""
 _PREFIX = "kgather_spark_"
+_PIECE_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,18 @@ class People:
             self.take_away(handed)
 
     def _handed(self, table: pa.Table) -> Any:
-        return self.spark.createDataFrame(table)
+        """A relation of the driver's, as packed pieces: of plain rows Spark computes in the driver what it can."""
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+        columns = from_arrow_schema(table.schema)
+        rows = table.cast(to_arrow_schema(columns))
+        pieces = [packed_table(rows.slice(lo, _PIECE_ROWS)) for lo in range(0, max(len(rows), 1), _PIECE_ROWS)]
+
+        def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for piece in rows_of(batches):
+                yield from opened_table(piece["rows"]).to_batches()
+
+        return self.spark.createDataFrame(pa.table({"rows": pieces})).mapInArrow(opened, columns)
 
 
 def _written(table: exp.Table) -> str:

@@ -189,17 +189,26 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 def packed(column: pa.ChunkedArray | pa.Array) -> bytes:
     """A column as bytes, for `unpacked`."""
-    table = pa.table({"column": column})
+    return packed_table(pa.table({"column": column}))
+
+
+def unpacked(written: bytes) -> pa.Array:
+    """What `packed` was given, as one array."""
+    return opened_table(written)["column"].combine_chunks()
+
+
+def packed_table(table: pa.Table) -> bytes:
+    """A table as bytes, for `opened_table`."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def unpacked(written: bytes) -> pa.Array:
-    """What `packed` was given, as one array."""
+def opened_table(written: bytes) -> pa.Table:
+    """What `packed_table` was given."""
     with pa.ipc.open_stream(written) as reader:
-        return reader.read_all()["column"].combine_chunks()
+        return reader.read_all()
 
 
 def numbers(written: bytes, kind: type[np.generic]) -> NDArray[Any]:

@@ -341,7 +341,7 @@ class _Run:
         )
         secret = item_noise.secret_of_lines(self.key, staging.rated_so(self.staged))
         noise = ItemNoise(secret, self.raters > 0, self.settings.learnt)
-        level, factors = learnt.side.with_noise(noise, self.settings.item_noise)
+        level, factors = learnt.side.with_noise(noise, self.settings.noise_of_items)
         kept = np.ones(len(self.raters), dtype=bool)
         if self.settings.rare_items == "drop":
             kept = learnt.side.kept(noise, self.settings.least_raters)

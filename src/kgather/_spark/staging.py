@@ -16,7 +16,19 @@ from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
 from kgather._settings.publication import PublishSettings
 from kgather._spark import statements
-from kgather._spark.blocks import CODED, MOST_VALUES, STAGED, Items, Staging, batch_of, numbers, rows_of, unpacked
+from kgather._spark.blocks import (
+    CODED,
+    MOST_VALUES,
+    STAGED,
+    Items,
+    Staging,
+    batch_of,
+    numbers,
+    opened_table,
+    packed_table,
+    rows_of,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,7 +131,7 @@ def staged(
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Pieces of a block follow each other.
         for at, pieces in groupby(rows_of(batches), lambda row: int(row["block"])):
-            rows = pa.concat_tables(_opened(piece["rows"]) for piece in pieces)
+            rows = pa.concat_tables(opened_table(piece["rows"]) for piece in pieces)
             yield from known.value.of(at, rows).to_batches()
 
     packed = read.ratings.withColumn(_BLOCK, block).mapInArrow(pack, _PIECES)
@@ -147,15 +159,8 @@ def _packed(piece: pa.Table) -> Iterator[pa.RecordBatch]:
     found, first = np.unique(piece[_BLOCK].to_numpy(), return_index=True)
     rows = piece.drop_columns([_BLOCK])
     for at, start, stop in zip(found, first, [*first[1:], len(rows)], strict=True):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows.slice(start, stop - start))
-        yield batch_of([{"block": int(at), "rows": sink.getvalue().to_pybytes()}], _PIECES)
-
-
-def _opened(piece: bytes) -> pa.Table:
-    with pa.ipc.open_stream(piece) as reader:
-        return reader.read_all()
+        own = packed_table(rows.slice(start, stop - start))
+        yield batch_of([{"block": int(at), "rows": own}], _PIECES)
 
 
 def _together(packed: "DataFrame", blocks: int) -> "DataFrame":

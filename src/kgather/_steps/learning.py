@@ -75,7 +75,7 @@ def learn_preferences(
         start=_start(last, items, asked.rank) if last is not None and asked.history else None,
     )
     noise = noise_of(noise_key, users, items, asked)
-    level, factors = side.with_noise(noise, asked.item_noise)
+    level, factors = side.with_noise(noise, asked.noise_of_items)
     shown = replace(learnt, item_level=level.astype(np.float32), item_factors=factors.astype(np.float32))
     kept = np.ones(n_items, dtype=bool)
     if asked.rare_items == "drop":

@@ -44,7 +44,7 @@
     'popular_noise': 1,
     'min_raters': none,
     'rare_items': 'prior',
-    'item_noise': 2,
+    'item_noise': none,
     'item_epsilon': none,
     'item_delta': 1e-06,
     'outliers': 0.98,
@@ -329,7 +329,7 @@
     {% do problems.append('rare_items is one of prior, drop, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('item_noise') %}
-  {% if value is not none and not (value is number and value is not boolean and value - value == 0 and value >= 0) %}
+  {% if value is not none and not ((value is number and value is not boolean and value - value == 0 and value >= 0) or value is none) %}
     {% do problems.append('item_noise is a number of at least 0, not ' ~ tojson(value) ~ '.') %}
   {% endif %}
   {% set value = kgather.setting('item_epsilon') %}

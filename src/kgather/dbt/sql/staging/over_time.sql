@@ -15,12 +15,20 @@ none, or where releases do not follow each other. It is named and not referred t
   {{ return(kgather.setting("k") + (reserve if reserve is not none else 3 if kgather.setting("history") else 0)) }}
 {% endmacro %}
 
+{#- What item_noise stands for, where it is not said: whoever has two releases sees items move. -#}
+{% macro noise_of_items() %}
+  {% set said, over_time = kgather.setting("item_noise"), kgather.setting("history") or kgather.setting("reserve") %}
+  {{ return(said if said is not none else 3 if over_time else 2) }}
+{% endmacro %}
+
 {#- What all releases of a chain have in common: who has two of different kinds of the same groups has more than both. -#}
 {% macro chain_settings() %}
   {% set common = {} %}
   {% for name in kgather.names_of_chain() %}
-    {% do common.update({name: kgather.homogenize() if name == "homogenize" else kgather.setting(name)}) %}
+    {% do common.update({name: kgather.setting(name)}) %}
   {% endfor %}
+  {#- What stands for a setting where nothing is said. -#}
+  {% do common.update({"homogenize": kgather.homogenize(), "item_noise": kgather.noise_of_items() | float}) %}
   {% if kgather.setting("within") is not none %}{% do common.update({"within": kgather.setting("within")}) %}{% endif %}
   {{ return(tojson(common, sort_keys=true)) }}
 {% endmacro %}
