@@ -125,7 +125,8 @@ def test_the_word_of_a_name_never_opens_what_could_name_a_person(tmp_path: Path)
               i as patient_id, 20 + i % 60 as age, ['flu', 'cold', 'gout'][1 + i * 7 % 3] as diagnosis,
               i * 13 % 30 as credit_score, ['flu', 'cold'][1 + i % 2]::enum ('flu', 'cold') as outcome,
               -- unique or nearly
-              400000000 + i * 7919 as credit_balance, 'RX-' || (i * 7919 % 100003) as prescription, md5('x' || i) as hiv,
+              400000000 + i * 7919 as credit_balance, 'RX-' || (i * 7919 % 100003) as prescription,
+              md5('x' || i) as hiv,
               (i * 7919 % 100003) / 7.0 as debt, case when i < 5 then 'only ' || i end as genome,
               'h' || (i // 3) as religion,
               -- secrets, ids, people
@@ -141,7 +142,8 @@ def test_the_word_of_a_name_never_opens_what_could_name_a_person(tmp_path: Path)
               'Anna Meier' || i || ' came with pain' as symptom, repeat('came with pain ', 4) || i % 60 as illness,
               'note' || i % 3 as condition_notes
             from range(600) as r (i);
-            create table stays as select i as stay_id, i % 600 as patient_id, i % 600 as debt_x, i % 600 as pay_customer,
+            create table stays as select i as stay_id, i % 600 as patient_id, i % 600 as debt_x,
+              i % 600 as pay_customer,
               i % 600 as credit_no, ['flu', 'cold', 'gout'][1 + i * 7 % 3] as diagnosis, i % 30 as days
             from range(2400) as r (i);
             """
