@@ -183,6 +183,21 @@ def test_a_file_of_names_that_need_quotes(tmp_path: Path) -> None:
     assert said["unit"] == "id"
 
 
+def test_names_of_any_characters_are_read_as_they_are(tmp_path: Path) -> None:
+    names = ["\U0001f600 mood", "null", "1", "a: b # c", "tab\tand\nline", "\u2028", "\x85\x7f", "'\"\\", "Größe", "x" * 1500]
+    file = tmp_path / "odd.duckdb"
+    with duckdb.connect(file) as con:
+        listed = ", ".join(f"""i % 7 as "{name.replace('"', '""')}\"""" for name in names)
+        con.execute(f"create table people as select i as id, uuid() as \"\U0001f600\", {listed} from range(200) as r (i)")
+    out = tmp_path / "odd.yml"
+    assert run("init", "anonymize", f"{file}:people", "--k", 5, "--out", out)[0] == 0
+    said = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert list(said["quasi_identifiers"]) == names
+    assert said["identifiers"] == ["\U0001f600"]
+    code, told = run("anonymize", f"{file}:people", "--settings", out, "--out", tmp_path / "release")
+    assert code == 0, told
+
+
 def test_what_cannot_be_proposed_is_said(clinic: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no table nurses"):
         propose(f"{clinic}:nurses")

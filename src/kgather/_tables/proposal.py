@@ -18,13 +18,13 @@ from typing import NamedTuple
 import duckdb
 import yaml
 
-from kgather._errors import InputError
+from kgather._errors import InputError, quoted
 from kgather._guard.guessed import DATES, NUMBERS, Column, Table, words
 from kgather._guard.proposed_people import ROW, find_people
 from kgather._guard.proposed_roles import look_up, secret
 from kgather._guard.proposed_schema import Database, read_database
 from kgather._loaders import LoadOptions, as_written
-from kgather._settings.table import table_settings
+from kgather._settings.table import TableSettings, table_settings
 from kgather._sql_text import identifier
 from kgather._tables import naming
 
@@ -44,6 +44,7 @@ _LEAST_DIVERSE = 2.5  # values, as entropy counts them: where there are as many,
 _ROWS = 0.95  # of the people have no more rows than are proposed
 _SETS, _ALL_OF = 3, 8  # columns in the largest sets that are counted, out of the most telling ones
 _TOLD = 12  # sets that are named
+_LONGEST_KEY = 1000  # characters that YAML takes for a key without a mark
 
 
 class Proposed(NamedTuple):
@@ -108,8 +109,17 @@ def propose(given: str, *, k: int = 10, unit: str | None = None, header: bool | 
         text = _text(k, roles, most)
         quasi = [column for column, found in roles.items() if found.role == "quasi-identifier"]
         told = tuple(_singled_out(con, table, quasi, k))
-    table_settings(yaml.safe_load(text))
+    _refuse_other_names(table_settings(yaml.safe_load(text)), roles)
     return Proposal(text, roles, told, people)
+
+
+def _refuse_other_names(settings: TableSettings, roles: dict[str, Proposed]) -> None:
+    """Refuse names that are read otherwise than they were written."""
+    read = {*settings.shown, *settings.identifiers, *([settings.unit] if settings.unit is not None else [])}
+    lost = [name for name in roles if name not in read]
+    if lost:
+        msg = f"{quoted(lost)} cannot be written to a file of settings. Give these columns other names."
+        raise InputError(msg)
 
 
 @contextmanager
@@ -280,7 +290,7 @@ def _text(k: int, roles: dict[str, Proposed], most: int) -> str:
         f"k: {k}",
     ]
     if unit:
-        lines.append(f"unit: {_key(unit[0])}")
+        lines.append(f"unit: {_scalar(unit[0])}")
     if several:
         lines += [
             "# People have several rows. k counts people, and rows beyond this number are left out. In its place",
@@ -293,11 +303,11 @@ def _text(k: int, roles: dict[str, Proposed], most: int) -> str:
             lines.append(f"{key}:")
         for name, found in named.items():
             said = {} if several and role == "sensitive" else found.said
-            lines.append(f"  {_key(name)}: {json.dumps(said)}  # {found.why}")
+            lines.append(f"  {_key(name)}: {json.dumps(said)}  # {_comment(found.why)}")
     left_out = {name: found for name, found in roles.items() if found.role == "identifier"}
     if left_out:
         lines.append("identifiers:")
-        lines += [f"  - {_key(name)}  # {found.why}" for name, found in left_out.items()]
+        lines += [f"  - {_scalar(name)}  # {_comment(found.why)}" for name, found in left_out.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -308,6 +318,19 @@ def _nice(number: int) -> int:
 
 
 def _key(name: str) -> str:
+    """A name as YAML takes it for a text that is a key; long ones are marked as such."""
+    written = _scalar(name)
+    return written if len(written) < _LONGEST_KEY else f"? {written}\n  "
+
+
+def _scalar(name: str) -> str:
     """A name as YAML takes it for a text."""
-    plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and yaml.safe_load(name) == name
-    return name if plain else json.dumps(name)
+    if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and yaml.safe_load(name) == name:
+        return name
+    # YAML's own escapes: JSON writes what lies beyond its first plane as two characters.
+    return yaml.dump(name, default_style='"', allow_unicode=True, width=math.inf).strip()
+
+
+def _comment(text: str) -> str:
+    """A text that ends with its line, whatever names stand in it."""
+    return "".join(each if each.isprintable() else " " for each in text)

@@ -91,7 +91,7 @@ def _of_people(settings: TableSettings, audit: Mapping[str, Any]) -> Iterator[st
     for name, asked in settings.sensitive.items() if settings.has_several_rows else ():
         measured = told["sensitive"].get(name, {})
         for said in people.of_sensitive(name, asked.model_dump(), measured, asked.diversity):
-            if noted.get(said.check) != said.measured:
+            if noted.get(said.check, said.measured) != said.measured:
                 yield f"sensitive.{name}"
 
 
