@@ -184,11 +184,22 @@ def test_a_file_of_names_that_need_quotes(tmp_path: Path) -> None:
 
 
 def test_names_of_any_characters_are_read_as_they_are(tmp_path: Path) -> None:
-    names = ["\U0001f600 mood", "null", "1", "a: b # c", "tab\tand\nline", "\u2028", "\x85\x7f", "'\"\\", "Größe", "x" * 1500]
+    names = [
+        "\U0001f600 mood",
+        "null",
+        "1",
+        "a: b # c",
+        "tab\tand\nline",
+        "\u2028",
+        "\x85\x7f",
+        "'\"\\",
+        "Größe",
+        "x" * 1500,
+    ]
     file = tmp_path / "odd.duckdb"
     with duckdb.connect(file) as con:
         listed = ", ".join(f"""i % 7 as "{name.replace('"', '""')}\"""" for name in names)
-        con.execute(f"create table people as select i as id, uuid() as \"\U0001f600\", {listed} from range(200) as r (i)")
+        con.execute(f'create table people as select i as id, uuid() as "\U0001f600", {listed} from range(200) as r (i)')
     out = tmp_path / "odd.yml"
     assert run("init", "anonymize", f"{file}:people", "--k", 5, "--out", out)[0] == 0
     said = yaml.safe_load(out.read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, get_args
 
@@ -19,8 +20,17 @@ from kgather._release.release import AUDIT
 from kgather._settings.table import TableSettings
 from kgather._verify.cells import read_otherwise
 
-Form = Callable[[Any], bool] | Mapping[str, "Form"]
-"""What a value is: a test of it, or the forms of the keys of a mapping. A key with ? at its end may be missing."""
+
+@dataclass(frozen=True)
+class _IfThere:
+    """The form of a key that may be missing."""
+
+    form: "Form"
+
+
+Form = Callable[[Any], bool] | Mapping[str, "Form"] | _IfThere
+"""What a value is: a test of it, or the forms of the keys of a mapping."""
+
 
 _VERSION = re.compile(r"\d+(\.\d+){0,3}((a|b|rc|\.dev|\.post)\d+){0,3}(\+[a-z0-9.]{1,60})?")
 _FORMATS = (*get_args(Kind), "csv", "tsv")
@@ -139,7 +149,13 @@ def _form(settings: TableSettings, files: Sequence[str]) -> Form:
 
 
 def _report(settings: TableSettings) -> Form:
-    of_column = {"read": _is_text, "loss": _is_share, "entropy": _is_share, "distance": _is_share, "moved?": _is_share}
+    of_column = {
+        "read": _is_text,
+        "loss": _is_share,
+        "entropy": _is_share,
+        "distance": _is_share,
+        "moved": _IfThere(_is_share),
+    }
     asked = sorted({min(each, len(settings.quasi_identifiers)) for each in (1, 3)})
     errors = chain.from_iterable((f"query_error_{each}", f"query_error_{each}_median") for each in asked)
     costs = {"discernibility": _is_number, "average_class_size": _is_number, "entropy": _is_share, "queries": _is_count}
@@ -189,30 +205,26 @@ def _risks(settings: TableSettings) -> Form:
     if modelled:
         numbers = dict.fromkeys(("most", "most_by_reading", "right", "right_by_reading", "undecided"), _is_share)
         sure = dict.fromkeys(("rows", "surer_than_0.95", "surer_than_0.95_by_reading"), _is_count)
-        found["minimality?"] = {f"{name}?": numbers | sure for name in modelled}
+        found["minimality"] = _IfThere({name: _IfThere(numbers | sure) for name in modelled})
     return found
 
 
 def _differing(path: str, value: Any, form: Form) -> Iterator[str]:
     """The paths at which a value is not of a form."""
-    if callable(form):
-        if not form(value):
-            yield path
-        return
-    if not isinstance(value, dict):
+    if isinstance(form, _IfThere):
+        yield from _differing(path, value, form.form)
+    elif callable(form):
+        yield from () if form(value) else (path,)
+    elif not isinstance(value, dict):
         yield path
-        return
-    within = f"{path}." if path else ""
-    known = {name.removesuffix("?"): each for name, each in form.items()}
-    for name in value:
-        if name not in known:
-            yield within + str(name)
-    for name, each in form.items():
-        plain = name.removesuffix("?")
-        if plain in value:
-            yield from _differing(within + plain, value[plain], each)
-        elif plain == name:
-            yield within + plain
+    else:
+        within = f"{path}." if path else ""
+        yield from (within + str(name) for name in value if name not in form)
+        for name, each in form.items():
+            if name in value:
+                yield from _differing(within + name, value[name], each)
+            elif not isinstance(each, _IfThere):
+                yield within + name
 
 
 def _are_checks(value: Any) -> bool:
