@@ -149,7 +149,7 @@ def _form(settings: TableSettings, files: Sequence[str]) -> Form:
 
 
 def _report(settings: TableSettings) -> Form:
-    of_column = {
+    of_column: dict[str, Form] = {
         "read": _is_text,
         "loss": _is_share,
         "entropy": _is_share,
@@ -158,14 +158,19 @@ def _report(settings: TableSettings) -> Form:
     }
     asked = sorted({min(each, len(settings.quasi_identifiers)) for each in (1, 3)})
     errors = chain.from_iterable((f"query_error_{each}", f"query_error_{each}_median") for each in asked)
-    costs = {"discernibility": _is_number, "average_class_size": _is_number, "entropy": _is_share, "queries": _is_count}
+    costs: dict[str, Form] = {
+        "discernibility": _is_number,
+        "average_class_size": _is_number,
+        "entropy": _is_share,
+        "queries": _is_count,
+    }
     found: dict[str, Form] = {
         "rows": _is_count,
         "classes": _is_count,
         "suppressed": _is_count,
         "loss": _is_share,
         "columns": dict.fromkeys(settings.quasi_identifiers, of_column),
-        "costs": costs | dict.fromkeys(errors, _is_number),
+        "costs": {**costs, **dict.fromkeys(errors, _is_number)},
     }
     if settings.counts_people:
         told: dict[str, Form] = {"in_class": _is_count, "in_set": _is_count}
