@@ -1,6 +1,5 @@
 """`kgather anonymize`: from a file to a release that verifies, or a sentence that says why not."""
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tampering import renewed
 from typer.testing import CliRunner
 
 from kgather._cli.app import app
@@ -140,7 +140,8 @@ def test_what_a_database_hides_is_found(release: Path, tmp_path: Path, statement
     shutil.copytree(release, folder)
     with duckdb.connect(folder / "release.duckdb") as con:
         con.execute(statement)
-    failed = _failed_with_new_checksums(folder)
+    # Blocks that a change of rows freed are told apart.
+    failed = [each for each in _failed_with_new_checksums(folder) if "free blocks" not in each]
     assert len(failed) == 1
     assert told in failed[0]
 
@@ -160,10 +161,8 @@ def test_a_row_that_is_gone_from_a_large_class_is_found(release: Path, tmp_path:
 
 
 def _failed_with_new_checksums(folder: Path) -> list[str]:
-    """The checks that a release fails after the audit was told the checksums of its files as they are."""
-    audit = json.loads((folder / "audit.json").read_text())
-    audit["files"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in audit["files"]}
-    (folder / "audit.json").write_text(json.dumps(audit))
+    """The checks that a release fails after its page and checksums were made to fit its files as they are."""
+    renewed(folder)
     code, said = run("verify", folder, "--json")
     assert code == 3
     return [check["check"] for check in json.loads(said)["checks"] if not check["passed"]]

@@ -114,6 +114,63 @@ def test_people_with_several_rows_are_counted(clinic: Path, tmp_path: Path) -> N
     assert "people in the smallest class" in told
 
 
+def test_the_word_of_a_name_never_opens_what_could_name_a_person(tmp_path: Path) -> None:
+    file = tmp_path / "hostile.duckdb"
+    with duckdb.connect(file) as con:
+        con.execute(
+            """
+            create table drugs (drug_id integer primary key, title varchar);
+            insert into drugs select i, 'drug ' || i from range(6) as r (i);
+            create table patients as select
+              i as patient_id, 20 + i % 60 as age, ['flu', 'cold', 'gout'][1 + i * 7 % 3] as diagnosis,
+              i * 13 % 30 as credit_score, ['flu', 'cold'][1 + i % 2]::enum ('flu', 'cold') as outcome,
+              -- unique or nearly
+              400000000 + i * 7919 as credit_balance, 'RX-' || (i * 7919 % 100003) as prescription,
+              md5('x' || i) as hiv,
+              (i * 7919 % 100003) / 7.0 as debt, case when i < 5 then 'only ' || i end as genome,
+              'h' || (i // 3) as religion,
+              -- secrets, ids, people
+              4000000000000000 + i as credit_card, i % 9 as result_no, ['a', 'b'][1 + i % 2] as pay_to,
+              ['a', 'b'][1 + i % 2] as treatment_by, ['a', 'b'][1 + i % 2] as party_name, i % 6 as drug_id,
+              gen_random_uuid() as allergy, ['a@x.org', 'b@x.org'][1 + i % 2] as therapy,
+              ['015112345678', '015112345679'][1 + i % 2] as wage,
+              -- dates
+              date '2024-01-01' + cast(i % 9 as integer) as treatment_date,
+              cast(timestamp '2024-01-01' + to_hours(i % 9) as varchar) as procedure,
+              20240101 + i % 9 as income, ['03.05.2024', '04.05.2024'][1 + i % 2] as conviction, 1.7e9 + i % 9 as icd,
+              -- free text
+              'Anna Meier' || i || ' came with pain' as symptom, repeat('came with pain ', 4) || i % 60 as illness,
+              'note' || i % 3 as condition_notes
+            from range(600) as r (i);
+            create table stays as select i as stay_id, i % 600 as patient_id, i % 600 as debt_x,
+              i % 600 as pay_customer,
+              i % 600 as credit_no, ['flu', 'cold', 'gout'][1 + i * 7 % 3] as diagnosis, i % 30 as days
+            from range(2400) as r (i);
+            """
+        )
+    made = propose(f"{file}:patients")
+    sensitive = {name for name, found in made.roles.items() if found.role == "sensitive"}
+    assert sensitive == {"diagnosis", "credit_score", "outcome"}
+    roles = {name: found.role for name, found in made.roles.items()}
+    left_out = {"prescription", "hiv", "genome", "credit_card", "allergy", "symptom", "condition_notes"}
+    assert {name for name in left_out if roles[name] != "identifier"} == set()
+    for name, why in {
+        "debt": "though debt may be sensitive: many people have a value that few others have",
+        "religion": "many people have a value that few others have",
+        "pay_to": "it seems to say who",
+        "drug_id": "rows of drugs",
+        "procedure": "when something was",
+        "income": "when something was",
+        "therapy": "addresses",
+        "illness": "long",
+    }.items():
+        assert why in made.roles[name].why, name
+    assert "sensitive" not in {
+        propose(f"{file}:stays").roles[name].role for name in ("debt_x", "pay_customer", "credit_no", "stay_id")
+    }
+    assert propose(f"{file}:stays").roles["diagnosis"].role == "sensitive"
+
+
 def test_a_file_of_names_that_need_quotes(tmp_path: Path) -> None:
     file = tmp_path / "staff list.csv"
     lines = ["id,on,age group,salary"]
@@ -124,6 +181,32 @@ def test_a_file_of_names_that_need_quotes(tmp_path: Path) -> None:
     assert list(said["quasi_identifiers"]) == ["on", "age group"]
     assert said["sensitive"] == {"salary": {"l": 2}}
     assert said["unit"] == "id"
+
+
+def test_names_of_any_characters_are_read_as_they_are(tmp_path: Path) -> None:
+    names = [
+        "\U0001f600 mood",
+        "null",
+        "1",
+        "a: b # c",
+        "tab\tand\nline",
+        "\u2028",
+        "\x85\x7f",
+        "'\"\\",
+        "Größe",
+        "x" * 1500,
+    ]
+    file = tmp_path / "odd.duckdb"
+    with duckdb.connect(file) as con:
+        listed = ", ".join(f"""i % 7 as "{name.replace('"', '""')}\"""" for name in names)
+        con.execute(f'create table people as select i as id, uuid() as "\U0001f600", {listed} from range(200) as r (i)')
+    out = tmp_path / "odd.yml"
+    assert run("init", "anonymize", f"{file}:people", "--k", 5, "--out", out)[0] == 0
+    said = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert list(said["quasi_identifiers"]) == names
+    assert said["identifiers"] == ["\U0001f600"]
+    code, told = run("anonymize", f"{file}:people", "--settings", out, "--out", tmp_path / "release")
+    assert code == 0, told
 
 
 def test_what_cannot_be_proposed_is_said(clinic: Path, tmp_path: Path) -> None:

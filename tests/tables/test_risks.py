@@ -15,10 +15,11 @@ from kgather._loaders import LoadOptions
 from kgather._settings.table import table_settings
 from kgather._tables.again import opened, release_settings
 from kgather._tables.attacks import attack
-from kgather._tables.audit import risks, risks_of_release
+from kgather._tables.audit import risks_of_release
 from kgather._tables.journalist import read_population
 from kgather._tables.release import publish_table
-from kgather._verify.table import class_sizes
+from kgather._verify.classes import class_sizes
+from kgather._verify.risks import risks
 from kgather.udfs.attacking._boxes import best_boxes, points_in, rows_alike
 from kgather.udfs.measuring.population import chance_of_one
 from kgather.udfs.recoding.loss import ColumnLoss, losses

@@ -134,3 +134,16 @@ def test_without_the_plugin_and_as_a_view_it_is_refused(clinic: Path) -> None:
     code, said = dbt(clinic, "run", "--select", "as_view")
     assert code == 1
     assert "materialized as a table" in said
+
+
+@pytest.mark.parametrize("call", ["ref('patients'), 5, ['age']", "k=5, quasi_identifiers=['age']"])
+@pytest.mark.parametrize("macro", ["anonymize", "anonymize_groups"])
+def test_arguments_without_a_name_are_refused(clinic: Path, macro: str, call: str) -> None:
+    model = clinic / "models" / "unnamed.sql"
+    model.write_text(f"{{{{ kgather.{macro}({call}) }}}}\n", encoding="utf-8")
+    try:
+        code, said = dbt(clinic, "parse", "--no-partial-parse")
+    finally:
+        model.unlink()
+    assert code != 0
+    assert f"kgather.{macro} takes the relation first, and everything else by its name" in " ".join(said.split()), said

@@ -23,7 +23,7 @@ _THINGS = words(
     "item movie film product article book song track artist album game joke shop store restaurant hotel course page "
     "sku isbn asin"
 )
-_NAMES_ROWS = ("id", "key", "uuid", "guid", "no", "nr", "num", "number", "code", "ref", "pk", "fk", "sk")
+NAMES_ROWS = ("id", "key", "uuid", "guid", "no", "nr", "num", "number", "code", "ref", "pk", "fk", "sk")
 """Words that say of a column that its values are names of something."""
 _IDS = words("id key uuid guid")
 _AROUND = words("raw stg src dim fct fact facts tbl tab int base mart t v vw tmp data info master list table")
@@ -148,7 +148,7 @@ class Column:
     def stem(self) -> tuple[str, ...]:
         """What its values name, as far as its name tells: of customer_id customer."""
         parts = self.parts
-        while len(parts) > 1 and parts[-1] in _NAMES_ROWS:
+        while len(parts) > 1 and parts[-1] in NAMES_ROWS:
             parts = parts[:-1]
         return tuple(singular(part) for part in parts)
 

@@ -110,7 +110,7 @@ def _role(con: duckdb.DuckDBPyConnection, table: Table, column: Column, database
         return Guess("hidden", "an id of its own kind (UUID): nothing is asked about it")
     if column.kind in DATES:
         return _of_dates(table, column)
-    if _is_time(column):
+    if is_time(column):
         return Guess(
             "hidden", "it looks like a time in seconds since 1970: make a TIMESTAMP of it to have it coarsened"
         )
@@ -263,7 +263,7 @@ def _is_small(column: Column) -> bool:
     return column.high - column.low <= _SMALL_RANGE and 1 < column.distinct <= _SMALL_RANGE + 1
 
 
-def _is_time(column: Column) -> bool:
+def is_time(column: Column) -> bool:
     """Whether numbers look like seconds since 1970, or parts of seconds."""
     if column.kind not in NUMBERS or column.low is None or column.high is None:
         return False

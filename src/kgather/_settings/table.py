@@ -16,6 +16,25 @@ Aggregate = Literal["same", "min", "max", "sum", "mean", "median", "mode", "coun
 STEPS = ("minute", "hour", "day", "week", "month", "quarter", "year", "decade")
 
 
+def _one_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+_Step = Annotated[
+    Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal[STEPS] | None,  # type: ignore[valid-type]
+    Field(json_schema_extra={"description_of_values": f"a number above 0 or, of a date or time, {_one_of(STEPS)}"}),
+]
+_Hierarchy = Annotated[
+    str | list[list[str]] | dict[str, Any] | None,
+    Field(
+        json_schema_extra={
+            "description_of_values": "a file, a list of lines of labels, or a nested mapping of labels, as {Europe: "
+            "[Greece, Italy]}"
+        }
+    ),
+]
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -47,9 +66,9 @@ class QuasiIdentifier(_Strict):
     """
 
     kind: Literal["number", "date", "time", "category", "ordered", "prefix", "mask"] | None = None
-    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal[STEPS] | None = None  # type: ignore[valid-type]
+    step: _Step = None
     cuts: Annotated[list[_Finite], Field(min_length=1)] | None = None
-    hierarchy: str | list[list[str]] | dict[str, Any] | None = None
+    hierarchy: _Hierarchy = None
     grouping: Literal["frequency"] | None = None
     order: Annotated[list[str], Field(min_length=1)] | None = None
     keep: Annotated[int, Field(ge=0)] = 0
@@ -101,7 +120,7 @@ class Sensitive(_Strict):
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     t: Annotated[float, Field(ge=0, le=1)] | None = None
     ordered: bool | None = None
-    hierarchy: str | list[list[str]] | dict[str, Any] | None = None
+    hierarchy: _Hierarchy = None
     alpha: Annotated[float, Field(gt=0, le=1)] | None = None
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from kgather._errors import InputError
-from kgather._settings.wording import told
+from kgather._settings.wording import schemas, told
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -31,7 +31,7 @@ def _sentence(model: type[BaseModel], problem: Any, values: Mapping[str, Any]) -
         return f"{where} is not set."
     if kind == "extra_forbidden":
         return f"there is no setting {problem['loc'][0]!r}. There are: {', '.join(model.model_fields)}."
-    if where and _is_setting(model, where):
+    if where and (_is_setting(model, where) or _has_several_types(model, where)):
         return told(model, where, values.get(where, problem["input"]))
     what = problem["msg"].removeprefix("Value error, ")
     given = "" if isinstance(problem["input"], dict | BaseModel) else f" (given: {problem['input']!r})"
@@ -41,3 +41,9 @@ def _sentence(model: type[BaseModel], problem: Any, values: Mapping[str, Any]) -
 def _is_setting(model: type[BaseModel], name: str) -> bool:
     extra = model.model_fields[name].json_schema_extra
     return isinstance(extra, dict) and "section" in extra
+
+
+def _has_several_types(model: type[BaseModel], name: str) -> bool:
+    """Whether a value may be of one of several types: what is wrong for each of them contradicts the others."""
+    parts = schemas(model)[name].get("anyOf", [])
+    return len([part for part in parts if part.get("type") != "null"]) > 1

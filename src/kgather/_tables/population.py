@@ -13,6 +13,7 @@ from kgather._recoding.hierarchies import EVERYTHING, as_range, lines, members
 from kgather._release.release import Check
 from kgather._settings.table import QuasiIdentifier, TableSettings
 from kgather._sql_text import identifier
+from kgather._verify.people import K_MAP, PRESENCE
 
 _RANGE = re.compile(r"\[(.+), (.+)\)")
 _LINES = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL.*|FLOAT|DOUBLE|DATE|TIME.*")
@@ -75,17 +76,14 @@ def checks(matched: Matched, settings: TableSettings) -> tuple[Check, ...]:
     found = []
     if settings.k_map is not None:
         least = int(matched.people.min())
-        found.append(
-            Check("k-map: people of the population that match a class", settings.k_map, least, least >= settings.k_map)
-        )
+        found.append(Check(K_MAP, settings.k_map, least, least >= settings.k_map))
     if settings.presence is not None:
         low, high = settings.presence
         for word, bound, measured, kept in (
             ("smallest", low, float(share.min()), share.min() >= low - 1e-9),
             ("largest", high, float(share.max()), share.max() <= high + 1e-9),
         ):
-            name = f"delta-presence: {word} share of the people who match a class that are in the table"
-            found.append(Check(name, bound, round(measured, 9), bool(kept)))
+            found.append(Check(PRESENCE.format(word=word), bound, round(measured, 9), bool(kept)))
     return tuple(found)
 
 

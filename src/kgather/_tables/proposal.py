@@ -1,7 +1,8 @@
 """Proposes what each column of a table of people is, from names, types, counts and joins, and writes it as settings.
 
 What is not known is a quasi-identifier: a column that is wrongly generalized costs a little, one that is wrongly shown
-may name somebody. So nothing is ever proposed to be shown as it is but sensitive columns.
+may name somebody. So nothing is ever proposed to be shown as it is but sensitive columns, and of these only such as
+have values that many people share and that name nobody (`kgather._tables.naming`). The words of a name come last.
 """
 
 import json
@@ -17,14 +18,15 @@ from typing import NamedTuple
 import duckdb
 import yaml
 
-from kgather._errors import InputError
+from kgather._errors import InputError, quoted
 from kgather._guard.guessed import DATES, NUMBERS, Column, Table, words
 from kgather._guard.proposed_people import ROW, find_people
 from kgather._guard.proposed_roles import look_up, secret
 from kgather._guard.proposed_schema import Database, read_database
 from kgather._loaders import LoadOptions, as_written
-from kgather._settings.table import table_settings
+from kgather._settings.table import TableSettings, table_settings
 from kgather._sql_text import identifier
+from kgather._tables import naming
 
 _PLACES = words("zip zipcode postal postcode plz city town municipality county region province state country district")
 _PREFIXED = words("zip zipcode postal postcode plz")
@@ -37,11 +39,12 @@ _SENSITIVE = words(
     "disability hiv result outcome salary income wage pay debt credit score balance religion faith party vote politics "
     "political orientation union conviction offence offense crime verdict grade genome"
 )
-_MOSTLY = 0.5  # of the people have a value of their own: it is as good as a name
+_MOSTLY = 0.5  # of those with a value have one of their own: it is as good as a name
 _LEAST_DIVERSE = 2.5  # values, as entropy counts them: where there are as many, classes can have two
 _ROWS = 0.95  # of the people have no more rows than are proposed
 _SETS, _ALL_OF = 3, 8  # columns in the largest sets that are counted, out of the most telling ones
 _TOLD = 12  # sets that are named
+_LONGEST_KEY = 1000  # characters that YAML takes for a key without a mark
 
 
 class Proposed(NamedTuple):
@@ -99,15 +102,24 @@ def propose(given: str, *, k: int = 10, unit: str | None = None, header: bool | 
         _find_unit(con, database, table, unit)
         look_up(table, database)
         people, most = _people(con, table)
-        roles = {column.name: _role(con, table, column, database, people) for column in table.columns}
+        roles = {column.name: _role(con, table, column, database, people, k) for column in table.columns}
         if not any(found.role == "quasi-identifier" for found in roles.values()):
             msg = f"{given} has no column by which people seem to be known: nothing has to be generalized."
             raise InputError(msg)
         text = _text(k, roles, most)
         quasi = [column for column, found in roles.items() if found.role == "quasi-identifier"]
         told = tuple(_singled_out(con, table, quasi, k))
-    table_settings(yaml.safe_load(text))
+    _refuse_other_names(table_settings(yaml.safe_load(text)), roles)
     return Proposal(text, roles, told, people)
+
+
+def _refuse_other_names(settings: TableSettings, roles: dict[str, Proposed]) -> None:
+    """Refuse names that are read otherwise than they were written."""
+    read = {*settings.shown, *settings.identifiers, *([settings.unit] if settings.unit is not None else [])}
+    lost = [name for name in roles if name not in read]
+    if lost:
+        msg = f"{quoted(lost)} cannot be written to a file of settings. Give these columns other names."
+        raise InputError(msg)
 
 
 @contextmanager
@@ -173,7 +185,9 @@ def _people(con: duckdb.DuckDBPyConnection, table: Table) -> tuple[int, int]:
     return people, most or 1
 
 
-def _role(con: duckdb.DuckDBPyConnection, table: Table, column: Column, database: Database, people: int) -> Proposed:
+def _role(
+    con: duckdb.DuckDBPyConnection, table: Table, column: Column, database: Database, people: int, k: int
+) -> Proposed:
     named = column.words | {"".join(column.parts[at : at + 2]) for at in range(len(column.parts))}
     if table.unit is not None and column is table.unit:
         return Proposed("unit", "it names people", {})
@@ -182,44 +196,43 @@ def _role(con: duckdb.DuckDBPyConnection, table: Table, column: Column, database
     if (named & _PLACES) and not named & words("email mail ip mac"):
         said: dict[str, object] = {"kind": "prefix"} if named & _PREFIXED and column.kind == "text" else {}
         return Proposed("quasi-identifier", "a place", said)
+    why = naming.free_text(con, table, column)
+    if why:
+        return Proposed("identifier", why, {})
     if named & _TRAITS:
         return Proposed("quasi-identifier", "people are known by it", {})
-    found = sorted(named & _SENSITIVE)
-    if found:
-        return Proposed("sensitive", f"its name has the word {found[0]} in it", _diversity(con, table, column))
     why = secret(table, column)
     if why:
         return Proposed("identifier", why, {})
-    if column.looks_up is not None:
-        to = database.table(column.looks_up.to)
-        if to.unit is not None or to.parent is not None:
-            return Proposed("identifier", f"it names rows of {to.name}, which are people's own", {})
-    if column.type == "UUID" or (column.is_name and column.distinct > _MOSTLY * people and _alone(con, table, column)):
-        return Proposed("identifier", "most people have a value of their own in it", {})
-    if column.looks_up is not None:
-        return Proposed(
-            "quasi-identifier", f"what others may know: its values are rows of {column.looks_up.to}", _ids(column)
-        )
+    to = database.table(column.looks_up.to) if column.looks_up is not None else None
+    if to is not None and (to.unit is not None or to.parent is not None):
+        return Proposed("identifier", f"it names rows of {to.name}, which are people's own", {})
+    shares = naming.shares(con, table, column, max(k, 2))
+    alone = column.is_name and shares.own > _MOSTLY
+    many = column.distinct > _MOSTLY * people
+    second_name = shares.own == 1 and column.distinct == people < table.rows
+    if column.type == "UUID" or (
+        alone and (column.kind == "text" or (many and (naming.names_something(column) or second_name)))
+    ):
+        return Proposed("identifier", "most people who have a value in it have one of their own", {})
+    if to is not None:
+        return Proposed("quasi-identifier", f"what others may know: its values are rows of {to.name}", _ids(column))
     if column.kind in DATES:
         return Proposed("quasi-identifier", "others may know when something was", {})
+    found = sorted(named & _SENSITIVE)
+    why = naming.may_name(con, table, column, database, shares) if found else ""
+    if found and not why:
+        return Proposed("sensitive", f"its name has the word {found[0]} in it", _diversity(con, table, column))
+    if found:
+        return Proposed(
+            "quasi-identifier", f"it is not shown as it is though {found[0]} may be sensitive: {why}", _ids(column)
+        )
     return Proposed("quasi-identifier", "what it tells could not be guessed, so it is generalized", _ids(column))
 
 
 def _ids(column: Column) -> dict[str, object]:
     """Ids are names, though they may be numbers: there is no range of them."""
     return {"kind": "category"} if column.is_id and column.kind in NUMBERS else {}
-
-
-def _alone(con: duckdb.DuckDBPyConnection, table: Table, column: Column) -> bool:
-    """Whether most rows have a value that one person has; a number that people share by chance is none."""
-    name, relation = identifier(column.name), identifier(table.name)
-    person = identifier(table.unit.name) if table.unit is not None else "kg_row"
-    source = f"(select *, row_number() over () as kg_row from {relation})" if table.unit is None else relation
-    [(share,)] = con.execute(
-        f"select coalesce(sum(n) filter (one) / sum(n), 0) from (select count(*) as n, min({person}) = max({person}) "
-        f"as one from {source} where {name} is not null group by {name})"
-    ).fetchall()
-    return float(share) > _MOSTLY and (column.kind == "text" or column.is_id)
 
 
 def _diversity(con: duckdb.DuckDBPyConnection, table: Table, column: Column) -> dict[str, object]:
@@ -277,7 +290,7 @@ def _text(k: int, roles: dict[str, Proposed], most: int) -> str:
         f"k: {k}",
     ]
     if unit:
-        lines.append(f"unit: {_key(unit[0])}")
+        lines.append(f"unit: {_scalar(unit[0])}")
     if several:
         lines += [
             "# People have several rows. k counts people, and rows beyond this number are left out. In its place",
@@ -290,11 +303,11 @@ def _text(k: int, roles: dict[str, Proposed], most: int) -> str:
             lines.append(f"{key}:")
         for name, found in named.items():
             said = {} if several and role == "sensitive" else found.said
-            lines.append(f"  {_key(name)}: {json.dumps(said)}  # {found.why}")
+            lines.append(f"  {_key(name)}: {json.dumps(said)}  # {_comment(found.why)}")
     left_out = {name: found for name, found in roles.items() if found.role == "identifier"}
     if left_out:
         lines.append("identifiers:")
-        lines += [f"  - {_key(name)}  # {found.why}" for name, found in left_out.items()]
+        lines += [f"  - {_scalar(name)}  # {_comment(found.why)}" for name, found in left_out.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -305,6 +318,19 @@ def _nice(number: int) -> int:
 
 
 def _key(name: str) -> str:
+    """A name as YAML takes it for a text that is a key; long ones are marked as such."""
+    written = _scalar(name)
+    return written if len(written) < _LONGEST_KEY else f"? {written}\n  "
+
+
+def _scalar(name: str) -> str:
     """A name as YAML takes it for a text."""
-    plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and yaml.safe_load(name) == name
-    return name if plain else json.dumps(name)
+    if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and yaml.safe_load(name) == name:
+        return name
+    # YAML's own escapes: JSON writes what lies beyond its first plane as two characters.
+    return yaml.dump(name, default_style='"', allow_unicode=True, width=math.inf).strip()
+
+
+def _comment(text: str) -> str:
+    """A text that ends with its line, whatever names stand in it."""
+    return "".join(each if each.isprintable() else " " for each in text)

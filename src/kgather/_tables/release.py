@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from kgather._tables.audit import TableAudit
 from kgather._tables.groups import check_place, read_groups, write_groups
 from kgather._tables.run import Report, Warn, anonymize, warnings
 from kgather._verify import verify_release
+from kgather._verify.noted import not_promised
 from kgather._verify.table import DISTRIBUTION, FILE, TABLE, distribution
 from kgather._version import __version__
 
@@ -181,21 +182,22 @@ def _write(
         con.execute("insert into release.kgather__audit values (?, ?, ?, ?)", list(asdict(check).values()))
     con.execute("checkpoint release")
     con.execute("detach release")
-    said = {
+    said: dict[str, Any] = {
         "kgather_version": __version__,
         "kind": "table",
         "passed": audit.passed,
         "read": read,
         "parameters": _parameters(settings),
         "checks": [asdict(check) for check in audit.checks],
-        "not_promised": list(_not_promised(settings)),
+        "not_promised": list(not_promised(settings)),
         "report": {**audit.report, "rows": rounded_rows(audit.report.get("rows", 0))},
         "risks": audit.risks,
         "class_sizes": audit.class_sizes,
         "files": {name: _sha256(folder / name) for name in (FILE, DATABASE)},
     }
-    (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     (folder / REPORT).write_text(render_table(said), encoding="utf-8")
+    said["files"][REPORT] = _sha256(folder / REPORT)  # which the page itself cannot name
+    (folder / AUDIT).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     return folder
 
 
@@ -211,32 +213,6 @@ def _parameters(settings: TableSettings) -> dict[str, Any]:
     if settings.beside:
         said["beside"] = len(settings.beside)
     return said
-
-
-def _not_promised(settings: TableSettings) -> Iterator[str]:
-    yield (
-        "Anything against somebody who knows sensitive values or other columns of people: only quasi-identifiers are "
-        "generalized."
-    )
-    if settings.within is None:
-        yield "That the table beside another one of the same people is anonymous: k holds for each table alone."
-    else:
-        yield (
-            "That the table beside another one of the same people is anonymous, if that one was not made within the "
-            "same groups: k holds for the tables that were, and for each other one alone."
-        )
-    yield (
-        "That the classes tell nothing of sensitive values: where l, t or alpha is asked for, classes that failed it "
-        "were merged, and that they were merged tells that they failed."
-    )
-    if not settings.has_several_rows:
-        return
-    if any((asked.l, asked.t, asked.alpha) == (None, None, None) for asked in settings.sensitive.values()):
-        yield "That sensitive values of a class are of many people: somebody with many rows has many of them."
-    yield (
-        "That rows cannot be told to be one person's by a value that nobody else has in a column that is shown as it "
-        "is."
-    )
 
 
 def _sha256(file: Path) -> str:

@@ -13,9 +13,11 @@ from kgather._settings.table import TableSettings
 from kgather._sql_functions import load
 from kgather._sql_text import identifier
 from kgather._tables import population
-from kgather._tables.audit import SMALLEST_INTERSECTION, TableAudit, checks, of_people, risks
-from kgather._tables.dominated import dominated, greatest_share
-from kgather._verify.table import class_sizes
+from kgather._tables.audit import TableAudit, checks, of_people
+from kgather._verify.classes import class_sizes
+from kgather._verify.dominated import dominated, greatest_share
+from kgather._verify.people import IN_INTERSECTION
+from kgather._verify.risks import risks
 
 _STEP = re.compile(r"create or replace temp (table|view) (\w+)")
 
@@ -93,7 +95,7 @@ def warnings(settings: TableSettings, audit: TableAudit) -> Iterator[str]:
     """What whoever publishes this table should know."""
     if settings.k == 1:
         yield "k = 1 gives no anonymity: every row may stand alone."
-    beside = next((check.measured for check in audit.checks if check.check == SMALLEST_INTERSECTION), None)
+    beside = next((check.measured for check in audit.checks if check.check == IN_INTERSECTION), None)
     if beside is not None and beside < settings.k:
         yield (
             f"the smallest intersection with the classes of the other tables has {beside:,.0f} people, fewer than k = "

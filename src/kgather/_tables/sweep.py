@@ -17,9 +17,9 @@ from kgather._settings.table import TableSettings, table_settings
 from kgather._sql_functions import load
 from kgather._tables.again import Dictionaries, Opened, dictionaries
 from kgather._tables.attacks import attack, refuse_uncounted
-from kgather._tables.audit import risks
 from kgather._tables.release import PEOPLE, read_people
 from kgather._verify.connection import bounded
+from kgather._verify.risks import risks
 from kgather._version import __version__
 
 _TARGETS = 1000

@@ -13,7 +13,7 @@ from kgather._errors import InputError
 from kgather._methods import registered
 from kgather._release.release import AUDIT, DATABASE, FILES, REPORT, Check, unordered
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection, contents, table
+from kgather._verify import connection, contents, noted, table
 from kgather._verify.drawn_ids import UNLIKE_GROUP_IDS, UNLIKE_PSEUDONYMS
 from kgather._verify.models import verify_relation
 from kgather._verify.verdicts import at_least
@@ -56,11 +56,14 @@ def promised_size(folder: Path) -> int:
 
     Raises InputError where the release does not say.
     """
+    audit = _audit(folder)
+    if table.is_table(audit):
+        return noted.settings_of(audit).k
     parameters = promised_parameters(folder)
     try:
         method = registered().get(str(parameters.get("method")))
         return 1 if method is not None and method.levels else int(parameters["k"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         msg = f"{folder / AUDIT} does not say what k was promised. Say what to check for with --k."
         raise InputError(msg) from None
 
@@ -122,7 +125,7 @@ def _files(folder: Path) -> list[str]:
 def _audit(folder: Path) -> dict[str, Any]:
     try:
         return dict(json.loads((folder / AUDIT).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return {}
 
 

@@ -1,12 +1,15 @@
 """Classes of a table in which people have several rows: k, l, t and alpha counted in people, not in rows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
 from kgather._errors import InputError
 from kgather._release.release import AUDIT, Check
+from kgather._settings.table import TableSettings
 from kgather._sql_text import identifier
 from kgather._verify.asked import Asked
 from kgather._verify.verdicts import at_least, at_most
@@ -14,7 +17,13 @@ from kgather._verify.verdicts import at_least, at_most
 IN_CLASS = "people in the smallest class"
 IN_SET = "people whose rows are in the same set of classes, the fewest"
 IN_GROUP = "people in the smallest group that is shown alike in every table made within it"
+IN_INTERSECTION = "people in the smallest intersection with the classes of the other tables"
 TORN = "groups whose people are not all shown alike"
+K_MAP = "k-map: people of the population that match a class"
+_PRESENCE = "delta-presence"
+PRESENCE = _PRESENCE + ": {word} share of the people who match a class that are in the table"
+_DOWNWARDS = ("t-closeness", "largest share", PRESENCE.format(word="largest"))
+_SLACK = 1e-6  # of shares that were rounded
 _WRITTEN = ", as the audit counted them when the table was written"
 _ROWS = "kgather_verified_people"
 
@@ -102,32 +111,90 @@ def _measured(con: duckdb.DuckDBPyConnection, at: int, kind: str, asked: Asked) 
     return {name: round(value, 8) for name, value in zip(models, measured, strict=True)}
 
 
-def of_release(audit: Mapping[str, Any], parameters: Mapping[str, Any], smallest_class: int | None) -> Iterator[Check]:
+@dataclass(frozen=True)
+class Written:
+    """What the rows of a table allow that says no more whose they are. smallest_class: its rows, 0 without any. Of each
+    sensitive column values, the fewest different ones of a class; share, the least that the largest share of the people
+    of a class can be who have one value."""
+
+    smallest_class: int
+    values: Mapping[str, int]
+    shares: Mapping[str, float]
+
+
+def written(con: duckdb.DuckDBPyConnection, relation: str, settings: TableSettings, smallest_class: int) -> Written:
+    """Count what rows allow. relation: what may stand after FROM."""
+    seen = ", ".join(f"encode(cast({identifier(name)} as varchar))" for name in settings.quasi_identifiers)
+    most = settings.rows_per_person or 1
+    values, shares = {}, {}
+    for name in settings.sensitive:
+        held = f"select hash({seen}) as c, count(*) as n from {relation} group by {seen}, {identifier(name)}"
+        # Whoever has a value has it in so many rows at most, and everybody has some value.
+        [(fewest, share)] = con.sql(
+            f"select min(held), max(greatest(ceil(most / {most}) / rows, 1 / held)) from (select count(*) as held, "
+            f"max(n) as most, sum(n) as rows from ({held}) group by c)"
+        ).fetchall()
+        values[name], shares[name] = int(fewest or 0), float(share or 0.0)
+    return Written(smallest_class, values, shares)
+
+
+def expected(settings: TableSettings) -> Iterator[Check]:
+    """The checks about people that the audit of a release has, with nothing measured."""
+    if settings.has_several_rows:
+        yield from (at_least(IN_CLASS, settings.k, None), at_least(IN_SET, settings.k, None))
+        for name, asked in settings.sensitive.items():
+            yield from of_sensitive(name, asked.model_dump(), {}, asked.diversity)
+    if settings.within is not None:
+        yield from (at_least(IN_GROUP, settings.k, None), Check(TORN, 0, 0, passed=True))
+    if settings.beside:
+        yield at_least(IN_INTERSECTION, None, None)
+    if settings.k_map is not None:
+        yield at_least(K_MAP, settings.k_map, None)
+    if settings.presence is not None:
+        yield at_least(PRESENCE.format(word="smallest"), settings.presence[0], None)
+        yield at_most(PRESENCE.format(word="largest"), settings.presence[1], None)
+
+
+def of_release(audit: Mapping[str, Any], settings: TableSettings, rows: Written) -> Iterator[Check]:
     """What a release promises of people who have several rows, or are in other tables, too.
 
     What is written does not say whose its rows are, so this is what the audit counted: each promise has to be there, be
-    kept, and agree with smallest_class, the rows of the smallest class that is written.
+    kept, and agree with the rows that are written.
     """
-    noted = {str(check.get("check")): check for check in audit.get("checks", []) if isinstance(check, dict)}
-    most = parameters.get("rows_per_person")
-    k = int(parameters["k"])
-    expected: list[Check] = []
-    if most is not None and int(most) > 1:
-        expected += [at_least(IN_CLASS, k, None), at_least(IN_SET, k, None)]
-        for name, asked in dict(parameters.get("sensitive", {})).items():
-            said = dict(asked or {})
-            expected += of_sensitive(str(name), said, {}, str(said.get("diversity", "entropy")))
-    if parameters.get("within"):
-        expected += [at_least(IN_GROUP, k, None), Check(TORN, 0, 0, passed=True)]
-    for check in expected:
-        measured = noted.get(check.check, {}).get("measured")
-        upwards = check.check in (IN_CLASS, IN_SET, IN_GROUP) or "l-diversity" in check.check
+    listed = audit.get("checks")
+    noted = {
+        str(check.get("check")): check.get("measured")
+        for check in (listed if isinstance(listed, list) else [])
+        if isinstance(check, dict)
+    }
+    for check in expected(settings):
+        measured = noted.get(check.check)
         if not isinstance(measured, int | float) or isinstance(measured, bool):
             yield Check(f"promises about people that {AUDIT} does not measure: {check.check}", 0, 1, passed=False)
             continue
-        held = (at_least if upwards else at_most)(check.check, check.promised or 0, measured)
+        upwards = check.check != TORN and not check.check.startswith(_DOWNWARDS)
+        slack = _SLACK if check.check.startswith(_PRESENCE) else 0.0
+        promised = (check.promised or 0) + (-slack if upwards else slack)
+        held = (at_least if upwards else at_most)(check.check, promised, measured)
         yield Check(check.check + _WRITTEN, check.promised, measured, held.passed)
-        if check.check == IN_CLASS and smallest_class is not None and most is not None:
-            # So many people at least have that many rows, and no class has more people than rows.
-            possible = -(-smallest_class // int(most)) <= measured <= smallest_class
-            yield Check(f"{IN_CLASS}, of which its rows cannot be", 0, int(not possible), possible)
+        low, high = _possible(check.check, settings, rows, noted)
+        possible = low - _SLACK <= measured <= high + _SLACK
+        yield Check(f"{check.check}, of which its rows cannot be", 0, int(not possible), possible)
+
+
+def _possible(check: str, settings: TableSettings, rows: Written, noted: Mapping[str, Any]) -> tuple[float, float]:
+    """The least and the greatest number that rows allow for a check about people."""
+    smallest = rows.smallest_class or math.inf
+    if check == IN_CLASS:  # so many people at least have that many rows, and no class has more people than rows
+        return (0 if math.isinf(smallest) else -(-smallest // (settings.rows_per_person or 1))), smallest
+    if check in (IN_SET, IN_GROUP, IN_INTERSECTION):  # each of them has a row in every class of the set
+        in_class = noted.get(IN_CLASS)
+        return 1, min(smallest, in_class if isinstance(in_class, int | float) else smallest)
+    for name, asked in settings.sensitive.items():
+        for other in of_sensitive(name, asked.model_dump(), {}, asked.diversity):
+            if other.check != check:
+                continue
+            if "l-diversity" in check:
+                return 0, rows.values[name]
+            return (0 if check.startswith("t-") else rows.shares[name]), 1
+    return 0, 1 if check.startswith(_PRESENCE) else math.inf

@@ -11,15 +11,19 @@ from kgather._errors import InputError
 from kgather._recoding.hierarchies import lines
 from kgather._release.release import AUDIT, DATABASE, REPORT, Check
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection, contents, people
+from kgather._verify import beside, cells, connection, contents, noted, people, reported
 from kgather._verify.asked import Asked
+from kgather._verify.classes import class_sizes
 from kgather._verify.models import verify_models
+from kgather._version import __version__
 
 FILE = "table.parquet"
 TABLE = "kgather__table"
 DISTRIBUTION = "kgather__distribution"
 _AUDIT = "kgather__audit"
 _CHECK = ("check", "promised", "measured", "passed")
+_FILES = (FILE, DATABASE, REPORT)
+_SLACK = 1e-6  # of a measure, which another version of DuckDB may sum up in another order
 
 
 def is_table(audit: Mapping[str, Any]) -> bool:
@@ -72,8 +76,15 @@ def checks(con: duckdb.DuckDBPyConnection, relation: str, parameters: Mapping[st
 
 
 def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[str]) -> tuple[Check, ...]:
-    """Check the release of a table. changed: the files whose checksums are not those of the audit."""
-    parameters = dict(audit.get("parameters") or {}) | {"k": k}
+    """Check the release of a table. changed: the files whose checksums are not those of the audit.
+
+    Raises InputError where a file cannot be read, or the audit does not say what was promised.
+    """
+    settings = noted.settings_of(audit)
+    parameters = settings.model_dump(mode="json")
+    quasi = list(settings.quasi_identifiers)
+    unsaid = noted.foreign(audit, (folder / AUDIT).read_text(encoding="utf-8"), settings, _FILES)
+    read = noted.read_as(audit)
     with connection.bounded() as con:
         try:
             con.execute(f"create view written as from read_parquet({literal(folder / FILE)})")
@@ -97,45 +108,60 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
                 ).fetchall()[0][0]
             tables = contents.foreign(con, known_tables)
             columns = [name for name in con.sql(f"from release.{TABLE}").columns if name not in named]
-            noted = con.sql(f"from release.{_AUDIT}")
-            checked = noted.columns, noted.fetchall()
-            sizes = class_sizes(con, "written", [str(name) for name in parameters.get("quasi_identifiers", [])])
+            listed = con.sql(f"from release.{_AUDIT}")
+            checked = listed.columns, listed.fetchall()
+            sizes = class_sizes(con, "written", quasi)
+            rows = people.written(con, "written", settings, min((size for size, _ in sizes), default=0))
+            false, of = cells.false_cells(con, "written", settings, read)
+            # What is not of the form of an audit cannot be compared.
+            contradicted = [] if unsaid else reported.otherwise(con, "written", settings, audit, sizes)
+            held = [f"{FILE}: {each}" for each in beside.of_parquet(con, folder / FILE)]
+            held += [f"{DATABASE}: {each}" for each in beside.of_database(con, folder / DATABASE)]
         except duckdb.Error as error:
             msg = f"{folder} is no release: a file of it cannot be read ({type(error).__name__})."
             raise InputError(msg) from None
-        known = [*map(str, parameters.get("quasi_identifiers", [])), *map(str, parameters.get("sensitive", []))]
-        known += [str(name) for name in parameters.get("others", [])]
-        pseudonym = parameters.get("pseudonym")
-        foreign = [name for name in named if name not in (*known, pseudonym)]
-        files = sorted(path.name for path in folder.iterdir() if path.name not in (FILE, DATABASE, AUDIT, REPORT))
+        foreign = [name for name in named if name not in (*settings.shown, settings.pseudonym)]
+        files = sorted(path.name for path in folder.iterdir() if path.name not in (*_FILES, AUDIT))
         kept = checks(con, "written", parameters)
+        asked = kept if k == settings.k else checks(con, "written", parameters | {"k": k})
         return (
-            *kept,
-            *people.of_release(audit, parameters, None if kept[0].measured is None else int(kept[0].measured)),
-            *_of_pseudonyms(con, pseudonym),
+            *asked,
+            *people.of_release(audit, settings, rows),
+            *_of_pseudonyms(con, settings.pseudonym),
             Check(f"rows in which {FILE} and {DATABASE} differ", 0, differ, differ == 0),
             Check("rows that are not in the order of what they show", 0, ordered, ordered == 0),
             Check("frequencies of all rows, for t, that are not those of the table", 0, otherwise, otherwise == 0),
+            Check(f"rows with a cell that its column cannot show{_told(of)}", 0, false, false == 0),
             _none(f"classes of other sizes than {AUDIT} says", _otherwise(sizes, audit.get("class_sizes"))),
             _none(f"checks that {DATABASE} and {AUDIT} say otherwise", _said_otherwise(*checked, audit.get("checks"))),
+            _none(
+                f"checks of {AUDIT} that are not those of its promises and rows",
+                _measured_otherwise([*kept, *people.expected(settings)], len(kept), audit.get("checks")),
+            ),
+            _named(f"what {AUDIT} says of the table and its rows do not", contradicted),
+            _named(f"what {AUDIT} says and a release does not, or lacks", unsaid),
+            _named("what files hold beside the table", held),
             _named(f"columns of {TABLE} that are not those of {FILE}", columns),
             _named("columns that the audit does not name", foreign),
             _named(f"tables of {DATABASE} that a release does not have", tables),
             _named("files that a release does not have", files),
             _named(f"files that are not those of the checksums in {AUDIT}", changed),
+            _none(f"pages that are not that of {AUDIT}", 0 if unsaid else _other_page(folder, audit)),
         )
 
 
-def class_sizes(con: duckdb.DuckDBPyConnection, relation: str, quasi: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """How many classes there are of each size: (rows, classes), the smallest first. quasi: columns by their names."""
-    listed = ", ".join(seen(quasi))
-    counted = f"select count(*) as n from {relation} group by {listed}"
-    return tuple(con.execute(f"select n, count(*) from ({counted}) group by n order by n").fetchall())
+def _other_page(folder: Path, audit: Mapping[str, Any]) -> int:
+    """Whether the page for people is another one than this version makes of the audit; 0 for one of another version."""
+    if audit["kgather_version"] != __version__:
+        return 0
+    from kgather._report import render_table  # takes a while to load
 
-
-def seen(quasi: Sequence[str]) -> list[str]:
-    """Columns as a reader tells their values apart, whatever the collation."""
-    return [f"encode(cast({identifier(name)} as varchar))" for name in quasi]
+    files = {name: sum_ for name, sum_ in audit["files"].items() if name != REPORT}
+    try:
+        written = (folder / REPORT).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return 1
+    return int(written != render_table({**audit, "files": files}))
 
 
 def _otherwise(sizes: Sequence[tuple[int, int]], said: Any) -> int:
@@ -159,6 +185,24 @@ def _said_otherwise(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], sai
     return max((listed - named).total(), (named - listed).total())
 
 
+def _measured_otherwise(expected: Sequence[Check], counted: int, said: Any) -> int:
+    """The number of checks that are missing, promise or measure something else, or are not passed.
+
+    expected: in their order. counted: the first of them are measured anew, the others are of people whom rows do not
+    name.
+    """
+    found = [each if isinstance(each, dict) else {} for each in said] if isinstance(said, list) else []
+    wrong = abs(len(found) - len(expected))
+    for place, (check, each) in enumerate(zip(expected, found, strict=False)):
+        measured = _number(each.get("measured"))
+        is_same = each.get("check") == check.check and _number(each.get("promised")) == _number(check.promised)
+        is_same = is_same and each.get("passed") is True and measured is not None
+        if is_same and measured is not None and place < counted:
+            is_same = abs(measured - check.measured) <= _SLACK * max(abs(check.measured), 1.0)
+        wrong += not is_same
+    return wrong
+
+
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
@@ -179,5 +223,9 @@ def _none(check: str, found: int) -> Check:
     return Check(check, 0, found, found == 0)
 
 
-def _named(check: str, found: list[str]) -> Check:
-    return Check(f"{check}{': ' if found else ''}{', '.join(found)}", 0, len(found), not found)
+def _named(check: str, found: Sequence[str]) -> Check:
+    return Check(check + _told(found), 0, len(found), not found)
+
+
+def _told(found: Sequence[str]) -> str:
+    return f": {', '.join(found)}" if found else ""

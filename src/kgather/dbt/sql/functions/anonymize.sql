@@ -9,7 +9,7 @@ settings of docs/tables.md. Needs the plugin in the profile. Materialize the mod
 classes for other rows.
 -#}
 {% macro anonymize(relation) %}
-  {{- kgather.anonymize_with('kg_anonymize', relation, kwargs) -}}
+  {{- kgather.anonymize_with('kg_anonymize', relation, kwargs, varargs) -}}
 {% endmacro %}
 
 {#-
@@ -18,12 +18,18 @@ models of the same people take it as `within`, and k holds for all of them toget
 model says who is in which class: keep it where the people's own table is.
 -#}
 {% macro anonymize_groups(relation) %}
-  {{- kgather.anonymize_with('kg_anonymize_groups', relation, kwargs) -}}
+  {{- kgather.anonymize_with('kg_anonymize_groups', relation, kwargs, varargs) -}}
 {% endmacro %}
 
-{#- The one query of both. Relations among the settings become their names. -#}
-{% macro anonymize_with(function, relation, settings) %}
+{#- The one query of both. Relations among the settings become their names. unnamed: arguments that nobody named. -#}
+{% macro anonymize_with(function, relation, settings, unnamed) %}
   {%- set called = function | replace('kg_', 'kgather.', 1) -%}
+  {%- if unnamed or relation is not defined or relation is none -%}
+    {{ exceptions.raise_compiler_error(
+      called ~ " takes the relation first, and everything else by its name. Write for example: "
+      ~ called ~ "(ref('people'), k=10, unit='id', quasi_identifiers=['age', 'zip'])"
+    ) }}
+  {%- endif -%}
   {%- if execute and model is defined and model.config.materialized == 'view' -%}
     {{ exceptions.raise_compiler_error(
       called ~ " needs a model that is materialized as a table: config(materialized='table'). A view would be "
