@@ -1,6 +1,7 @@
 """What `kgather verify` finds in releases of tables that were changed by somebody who made all checksums fit."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -252,6 +253,21 @@ def test_the_page_is_that_of_the_audit(copied: Callable[[str], Path]) -> None:
     assert failed(folder) == "pages that are not that of audit.json"
     (folder / "report.html").unlink()
     assert "checksums in audit.json: report.html" in failed(folder)
+
+
+def test_plots_are_compared_by_their_words(copied: Callable[[str], Path]) -> None:
+    folder = copied("single")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    # As another version of matplotlib would draw it.
+    moved = re.sub(r' d="M [^"]*"', ' d="M 1.5 2 L 3 4"', page)
+    assert moved != page
+    (folder / "report.html").write_text(moved, encoding="utf-8")
+    renewed(folder, page=False)
+    assert kgather.verify(folder)
+    (folder / "report.html").write_text(page.replace("</svg>", "<text>Anna</text></svg>"), encoding="utf-8")
+    renewed(folder, page=False)
+    assert failed(folder) == "pages that are not that of audit.json"
 
 
 def test_what_a_parquet_file_hides(copied: Callable[[str], Path]) -> None:

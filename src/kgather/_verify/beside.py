@@ -11,20 +11,12 @@ from kgather._sql_text import identifier, literal
 _BY_DUCKDB = re.compile(r"DuckDB version v?[\w.\-+]{1,60}( \(build [0-9a-f]{1,40}\))?")
 _ENDS = 12  # bytes of a Parquet file around its parts: its name twice, and the length of the last one
 _HEADERS = 3 * 4096  # bytes of a database before its blocks
-# The least and the greatest text of each part. A long one is cut off, and the last of its characters is raised then.
-_FALSE = """
-select count(*)
-from (
-  select distinct unnest([stats_min, stats_min_value, stats_max, stats_max_value]) as noted,
-    coalesce(min_is_exact and max_is_exact, true) as is_exact
-  from parquet_metadata({file})
-  where path_in_schema = {name}
-) as statistics
-where noted is not null
-  and not exists (
-    select 1 from (select distinct {column} as value from {file}) as held
-    where case when is_exact then value = noted else starts_with(value, noted[:-2]) end
-  )
+# The least and the greatest text of each part.
+_NOTED = """
+select distinct unnest([stats_min, stats_min_value, stats_max, stats_max_value]) as noted,
+  coalesce(min_is_exact and max_is_exact, true) as is_exact
+from parquet_metadata({file})
+where path_in_schema = {name}
 """
 
 
@@ -55,9 +47,24 @@ def _of_parquet(con: duckdb.DuckDBPyConnection, file: str, size: int) -> Iterato
         yield "bytes that are of no column"
     described = con.execute(f"describe select * from {file}").fetchall()
     for name in (name for name, kind, *_ in described if kind == "VARCHAR"):
-        [(false,)] = con.execute(_FALSE.format(file=file, name=literal(name), column=identifier(name))).fetchall()
-        if false:
+        if _has_other_texts(con, file, name):
             yield f"statistics of {name} that are none of its values"
+
+
+def _has_other_texts(con: duckdb.DuckDBPyConnection, file: str, name: str) -> bool:
+    """Whether the statistics of a column name a text that is none of its values. O(rows + statistics)."""
+    noted = con.execute(_NOTED.format(file=file, name=literal(name))).fetchall()
+    texts = {str(text) for text, is_exact in noted if is_exact and text is not None}
+    # A long one is cut off, and the last of its characters is raised then.
+    begun = {str(text)[:-1] for text, is_exact in noted if not is_exact and text is not None}
+    for of, length in [(texts, None), *(({each for each in begun if len(each) == n}, n) for n in {*map(len, begun)})]:
+        value = identifier(name) if length is None else f"left({identifier(name)}, {length})"
+        held = con.execute(
+            f"select count(distinct {value}) from {file} where {value} in (select unnest($texts))", {"texts": [*of]}
+        ).fetchall()
+        if held[0][0] != len(of):
+            return True
+    return False
 
 
 def of_database(con: duckdb.DuckDBPyConnection, file: Path) -> list[str]:

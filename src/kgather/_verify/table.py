@@ -15,6 +15,7 @@ from kgather._verify import beside, cells, connection, contents, noted, people, 
 from kgather._verify.asked import Asked
 from kgather._verify.classes import class_sizes
 from kgather._verify.models import verify_models
+from kgather._verify.page import is_same_page
 from kgather._version import __version__
 
 FILE = "table.parquet"
@@ -161,7 +162,7 @@ def _other_page(folder: Path, audit: Mapping[str, Any]) -> int:
         written = (folder / REPORT).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return 1
-    return int(written != render_table({**audit, "files": files}))
+    return int(not is_same_page(written, render_table({**audit, "files": files})))
 
 
 def _otherwise(sizes: Sequence[tuple[int, int]], said: Any) -> int:
