@@ -25,7 +25,7 @@ from kgather.udfs.ratings.matrix import RatingMatrix
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_RATINGS = 5_000_000
+MOST_RATINGS = 2_000_000
 """Ratings that come together on one executor, about."""
 MOST_CELLS = 20_000_000
 """Cells of a release beyond which it is not attacked: one executor would hold all of them."""

@@ -110,7 +110,7 @@ def asked(
 
     known = people_of(blocks, user_type).select("user_code", F.col("user_id").cast("string").alias("user_id"))
     joined = known.join(attributes, "user_id", "left").withColumn("block", F.shiftright("user_code", 32).cast("int"))
-    made = joined.groupBy("block").applyInArrow(of_block, _MADE).persist(StorageLevel.MEMORY_AND_DISK)
+    made = joined.groupBy("block").applyInArrow(of_block, _MADE).persist(StorageLevel.DISK_ONLY)
     [(highest, wrong)] = made.selectExpr("max(highest)", "sum(bad)").collect()
     if wrong:
         msg = f"{wrong} users have a level in the column {level} that is no whole number of at least 1."

@@ -377,7 +377,7 @@ class _Run:
 
         self.report("gather", 0, 1)
         compared = Compared(*_side32(learnt), self.settings.metric)
-        users = gathering.users_of(self.spark, self.blocks, learnt).persist(StorageLevel.MEMORY_AND_DISK)
+        users = gathering.users_of(self.spark, self.blocks, learnt).persist(StorageLevel.DISK_ONLY)
         self.kept.append(users)
         self.users = users
         n = self.counts.users
@@ -386,7 +386,7 @@ class _Run:
             "gathered",
             lambda: gathering.gathered(self.spark, users, n, compared, self.settings, self.leaf_users, asked),
         )
-        self.gathered = gathered.persist(StorageLevel.MEMORY_AND_DISK)
+        self.gathered = gathered.persist(StorageLevel.DISK_ONLY)
         self.kept.append(self.gathered)
         leaves = sorted(
             self.gathered.select("leaf", "part", "sizes", "level", "factors").collect(),
@@ -540,7 +540,7 @@ class _Run:
             errors = any(metrics.looks_at_people(part) for part in metrics.parts)
             maker = cells.Maker.of(con, sql, checks, errors=errors)
         made = cells.made(self.spark, self.blocks, self.users, self.members, self.parts, maker)
-        made = made.persist(StorageLevel.MEMORY_AND_DISK)
+        made = made.persist(StorageLevel.DISK_ONLY)
         self.kept.append(made)
         made.count()  # all parts at once, before they come one by one
         return cells.put(self.workspace, made)

@@ -136,7 +136,7 @@ def staged(
 
     packed = read.ratings.withColumn(_BLOCK, block).mapInArrow(pack, _PIECES)
     together = _together(packed, blocks).sortWithinPartitions("block")
-    return together.mapInArrow(stage, STAGED).persist(StorageLevel.MEMORY_AND_DISK)
+    return together.mapInArrow(stage, STAGED).persist(StorageLevel.DISK_ONLY)
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -163,6 +163,9 @@ def _packed(piece: pa.Table) -> Iterator[pa.RecordBatch]:
         yield batch_of([{"block": int(at), "rows": own}], _PIECES)
 
 
+_BLOCKS_AT_ONCE = 16  # in a partition at most: Java holds one partition while it is written or moved
+
+
 def _together(packed: "DataFrame", blocks: int) -> "DataFrame":
     """All pieces of a block in one partition, and each partition with as many blocks as any other.
 
@@ -170,7 +173,8 @@ def _together(packed: "DataFrame", blocks: int) -> "DataFrame":
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    partitions = min(blocks, int(packed.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
+    asked = int(packed.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    partitions = min(blocks, max(asked, -(-blocks // _BLOCKS_AT_ONCE)))
     if hasattr(packed, "repartitionById"):  # pyspark 4.1
         return packed.repartitionById(partitions, F.col("block") % partitions)
     return packed.repartition(partitions, "block")
@@ -232,7 +236,7 @@ def coded(spark: "SparkSession", blocks: "DataFrame", items: pa.Array) -> "DataF
             yield batch_of([known.value.coded(row)], CODED)
 
     read = blocks.select("block", "item_ids", "indptr", "codes", "ratings")
-    return read.mapInArrow(code, CODED).persist(StorageLevel.MEMORY_AND_DISK)
+    return read.mapInArrow(code, CODED).persist(StorageLevel.DISK_ONLY)
 
 
 def people(blocks: "DataFrame", user_type: IdType) -> "DataFrame":
