@@ -258,7 +258,7 @@ def membership(of: str, chain: Chain, shadows: int, result: Result) -> None:
         ))  # fmt: skip
     result.add(Claim(
         f"{of}: which items a newcomer rated, all other ratings known (AUC)", f"{told['items_known']:.3f}",
-        ".5 (chance)", told["items_known"] / 0.5, "told, not promised", True, "item_noise 2, nothing proven",
+        ".5 (chance)", told["items_known"] / 0.5, "told, not promised", True, "item_noise 3, nothing proven",
     ))  # fmt: skip
 
 
