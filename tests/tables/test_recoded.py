@@ -221,3 +221,12 @@ def test_a_lattice_loses_as_much_as_the_optimum_of_arx(
         | {name: {"hierarchy": str(folder / f"adult_hierarchy_{name}.csv")} for name in names},
     )  # fmt: skip
     assert found.report["loss"] == pytest.approx(arx, abs=6e-4)
+
+
+def test_rows_that_sort_alike_and_read_otherwise_have_one_order() -> None:
+    rows = [{"age": 20 + at % 2, "change": -0.0 if at % 3 else 0.0} for at in range(24)]
+    found = []
+    for given in (rows, rows[::-1], rows[12:] + rows[:12]):
+        shown = kgather.anonymize(pa.Table.from_pylist(given), k=5, quasi_identifiers=["age"], others=["change"]).rows
+        found.append([(row["age"], str(row["change"])) for row in shown.to_pylist()])
+    assert found[0] == found[1] == found[2]

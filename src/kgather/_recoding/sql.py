@@ -85,6 +85,9 @@ def rows(settings: TableSettings) -> str:
     )
     # The same order as by all columns, but texts are compared once a class and not once a row.
     order = ", ".join(f"{name} asc nulls last" for name in ["kg_ranked.kg_rank", *own])
+    if own:  # what sorts alike and reads otherwise: 0.0 and -0.0, a month and thirty days
+        texts = ", ".join(f"cast({name} as varchar)" for name in own)
+        order += f", hash({texts}) asc"
     counted = f" cross join kg_people where {people.sound(settings)}" if settings.counts_people else ""
     told = f"from kg_dealt join kg_ranked using (kg_class){counted}"
     if settings.pseudonym is None:
