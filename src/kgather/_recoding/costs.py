@@ -44,19 +44,19 @@ def costs(
     seed: int = 0,
     threads: int = 1,
     queries: int | None = None,
+    alike: NDArray[np.int64] | None = None,
 ) -> dict[str, Any]:
     """The costs of all columns together, and of each, in three digits.
 
     codes: int32[m, d], the different combinations; counts: int64[m], the rows of each. low, high: int32[g, d], the
     least and greatest codes of each class; size: int64[g], its rows. suppressed: bool[g], classes that show nothing.
-    queries: how many of each kind; by the size of the table where not given.
+    queries: how many of each kind; by the size of the table where not given. alike: int64[g], the number of what each
+    class shows, as those that show the same are one to a reader; each its own where not given.
     """
     losses = [column.loss for column in columns]
     first, last = shown_boxes(columns, low, high, suppressed)
     total = int(size.sum())
-    # Classes that show the same are one to whoever reads them.
-    alike = np.unique(np.concatenate([first, last], axis=1), axis=0, return_inverse=True)[1].ravel()
-    of_shown = np.bincount(alike, weights=size)
+    of_shown = np.bincount(np.arange(len(size)) if alike is None else alike, weights=size)
     found: dict[str, Any] = {
         "discernibility": float((of_shown**2).sum()),
         "average_class_size": _digits(total / max(int((of_shown > 0).sum()), 1) / k),

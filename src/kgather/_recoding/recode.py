@@ -36,7 +36,8 @@ class Evidence:
 
     columns: the d quasi-identifiers. codes int32[m, d], sensitive int64[m, s]: the different combinations, and counts
     int64[m], the rows of each. combination, group, rows int64[p]: how many rows of a combination are in a class. low,
-    high int32[g, d]: the least and the greatest codes of each class. suppressed: bool[g].
+    high int32[g, d]: the least and the greatest codes of each class. suppressed: bool[g]. alike: int64[g], the number
+    of what each class shows: those that show the same are one to a reader.
     """
 
     columns: list[Coded]
@@ -49,6 +50,7 @@ class Evidence:
     low: NDArray[np.int32]
     high: NDArray[np.int32]
     suppressed: NDArray[np.bool_]
+    alike: NDArray[np.int64]
 
     @property
     def size(self) -> NDArray[np.int64]:
@@ -201,9 +203,10 @@ def recode(
         lost.append(np.where(suppressed, 1.0, loss))
     first, last = _ranks(combination, rows)
     evidence = Evidence(
-        columns, codes, as_given, counted, combination, group, rows, class_low, class_high, suppressed
+        columns, codes, as_given, counted, combination, group, rows, class_low, class_high, suppressed,
+        _numbered(shown, np.arange(len(suppressed))),
     )  # fmt: skip
-    report = _report(settings, evidence, tuples, weight, lost, shown) | told
+    report = _report(settings, evidence, tuples, weight, lost) | told
     if who is not None:
         report |= _of_people(settings, _numbered(shown, group), sensitive, counted, who, models)
     of_people = group if of_people is None else of_people
@@ -551,18 +554,15 @@ def _report(
     tuples: NDArray[np.int32],
     weight: NDArray[np.int64],
     lost: Sequence[NDArray[np.float64]],
-    shown: Sequence[Sequence[str | None]],
 ) -> dict[str, Any]:
     """What was done and what it cost; of suppressed rows in steps of k. tuples, weight: the different codes and their
-    rows. lost: for each column the loss of each class, float64[g]; shown: the text of each."""
+    rows. lost: for each column the loss of each class, float64[g]."""
     size = found.size
     total = size.sum()
     names = list(settings.quasi_identifiers)
-    # Classes that show the same are one to whoever reads them.
-    classes = np.unique(_numbered(shown, np.flatnonzero(size)))
     measured = costs(
         names, found.columns, tuples, weight, found.low, found.high, size, found.suppressed, settings.k,
-        seed=settings.seed, threads=settings.threads or os.cpu_count() or 1,
+        seed=settings.seed, threads=settings.threads or os.cpu_count() or 1, alike=found.alike,
     )  # fmt: skip
     of_columns = {}
     for j, (name, column) in enumerate(zip(names, found.columns, strict=True)):
@@ -570,7 +570,7 @@ def _report(
         of_columns[name] = {"read": column.said, "loss": round(loss, 4), **measured["columns"][name]}
     return {
         "rows": int(total),
-        "classes": len(classes),
+        "classes": len(np.unique(found.alike[size > 0])),
         "suppressed": _in_steps(int(size[found.suppressed].sum()), settings.k),
         "loss": round(float(np.mean([each["loss"] for each in of_columns.values()])), 4),
         "columns": of_columns,

@@ -47,7 +47,7 @@ def measure_table(
     measured = costs(
         list(settings.quasi_identifiers), evidence.columns, evidence.codes, evidence.counts, evidence.low,
         evidence.high, evidence.size, evidence.suppressed, settings.k, seed=seed,
-        threads=settings.threads or os.cpu_count() or 1, queries=_QUERIES,
+        threads=settings.threads or os.cpu_count() or 1, queries=_QUERIES, alike=evidence.alike,
     )  # fmt: skip
     metrics = [Metric("loss", said["loss"], _ABOUT["loss"])]
     metrics += [Metric(name, value, _about(name)) for name, value in measured["all"].items() if name != "queries"]
