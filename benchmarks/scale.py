@@ -25,7 +25,7 @@ from typing import Literal
 
 import duckdb
 import numpy as np
-from harness import Claim, Result
+from harness import Claim, Result, tree_of
 from make_ratings import RATINGS, USERS, Shape, write_netflix, write_parquet
 from numba import njit
 
@@ -176,27 +176,9 @@ def _stage_of(step: str) -> str:
 
 def _watch(process: subprocess.Popen[str], folder: Path, found: Published) -> None:
     while process.poll() is None:
-        found.memory = max(found.memory, _memory_of_tree(process.pid) / 2**30)
+        found.memory = max(found.memory, sum(size for _, size in tree_of(process.pid).values()))
         found.disk = max(found.disk, _size_of(folder) / 2**30)
         time.sleep(0.05)
-
-
-def _memory_of_tree(root: int) -> int:
-    """Resident bytes of a process and all that it started."""
-    parents, sizes = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            except OSError:
-                continue
-            parents[int(entry.name)], sizes[int(entry.name)] = int(fields[1]), int(fields[21])
-    total, waiting = 0, [root]
-    while waiting:
-        process = waiting.pop()
-        total += sizes.get(process, 0)
-        waiting += [child for child, parent in parents.items() if parent == process]
-    return total * os.sysconf("SC_PAGE_SIZE")
 
 
 def _size_of(folder: Path) -> int:

@@ -35,7 +35,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow.parquet as pq
-from harness import RESULTS, Claim, Result
+from harness import RESULTS, Claim, Result, tree_of
 from make_ratings import Shape, write_parquet
 
 import kgather
@@ -48,7 +48,6 @@ K, KNOWN, ATTACKED = 10, 8, 2_000
 START, TIMES, GROWTH = 30.0, 3.0, 5.5
 DRIVER, WORKER = 1.5, 1.0  # GB
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
-_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
@@ -103,26 +102,6 @@ def _kind(pid: int) -> str | None:
     return "python" if said[0] else None
 
 
-def _tree(root: int) -> dict[int, tuple[float, float]]:
-    """Seconds of processor time and GB of memory of a process and all that it started."""
-    parents, found = {}, {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-            found[int(entry.name)] = ((int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE / 2**30)
-    own, waiting = {}, [root]
-    while waiting:
-        process = waiting.pop()
-        if process in found:
-            own[process] = found[process]
-        waiting += [child for child, parent in parents.items() if parent == process]
-    return own
-
-
 def run(command: Sequence[str]) -> tuple[dict[str, object], float, float, dict[str, float]]:
     """What a command printed as JSON, its wall time, processor time, and memory by the kind of process."""
     spent: dict[int, float] = {}
@@ -131,7 +110,7 @@ def run(command: Sequence[str]) -> tuple[dict[str, object], float, float, dict[s
     with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, stdout=told, stderr=said, text=True)
         while process.poll() is None:
-            for pid, (seconds, size) in _tree(process.pid).items():
+            for pid, (seconds, size) in tree_of(process.pid).items():
                 kind = _kind(pid)
                 if kind is not None:
                     spent[pid] = seconds

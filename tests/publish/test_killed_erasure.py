@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from chain_data import Rows, written
 
 from kgather._loaders import LoadOptions
 from kgather._publishing.early import LOADED_ITEMS
@@ -18,7 +19,6 @@ from kgather._settings.publication import PublishSettings
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 K, COARSE = 4, 13
-Rows = list[dict[str, str]]
 
 _CODE = """
 import os, signal
@@ -56,14 +56,6 @@ def _killed(stage: str, asked: list[object]) -> None:
     assert done.returncode == (-9 if stage else 0), (stage, done.stderr)
 
 
-def _write(path: Path, rows: Rows) -> str:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    return str(path)
-
-
 def _publish(folder: Path, name: str, rows: Rows, *, additions: bool = False) -> dict[str, int]:
     """Publish with a proven item side, after what the folder has, and return everybody's group."""
     work, items = folder / "work", folder / "items.csv"
@@ -72,7 +64,7 @@ def _publish(folder: Path, name: str, rows: Rows, *, additions: bool = False) ->
     following = Following(work, additions=additions) if work.exists() else None
     asked = PublishSettings(k=K, reserve=2, metrics="none", item_epsilon=8.0, scale=(0.5, 5), items=LOADED_ITEMS)
     publish(
-        [_write(folder / f"{name}.csv", rows)],
+        [written(folder / f"{name}.csv", rows)],
         folder / name,
         asked if following is None else with_last(following, asked),
         LoadOptions(items=str(items)),

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from chain_data import Rows, written
 from outsider import look, telling
 
 from kgather._errors import InputError
@@ -22,7 +23,6 @@ from kgather._settings.publication import PublishSettings
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 K = 4
-Rows = list[dict[str, str]]
 _OF_VALUES = ("files.", "attacks.")
 """What an audit tells of values that are shown, which are learnt anew each time."""
 
@@ -40,14 +40,6 @@ def _of(rows: Rows, people: slice | Iterable[str]) -> Rows:
     return [row for row in rows if row["user_id"] in wanted]
 
 
-def _write(path: Path, rows: Rows) -> str:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    return str(path)
-
-
 def _publish(
     folder: Path, name: str, rows: Rows, *, seed: int = 0, additions: bool = False, removed: Iterable[str] = ()
 ) -> dict[str, int]:
@@ -56,7 +48,7 @@ def _publish(
     following = Following(work, additions, tuple(removed)) if work.exists() else None
     asked = PublishSettings(k=K, metrics="none", seed=seed, **({} if following else {"reserve": 2}))
     publish(
-        [_write(folder / f"{name}.csv", rows)] if rows else [],
+        [written(folder / f"{name}.csv", rows)] if rows else [],
         folder / name,
         asked if following is None else with_last(following, asked),
         LoadOptions(),
@@ -218,7 +210,7 @@ def test_who_has_few_ratings_waits_with_them_for_more(rows: Rows, tmp_path: Path
         following = Following(tmp_path / "work", additions=True) if number else None
         said = PublishSettings(k=K, metrics="none", items_confirmed=True)
         publish(
-            [_write(tmp_path / f"{number}.csv", some)],
+            [written(tmp_path / f"{number}.csv", some)],
             tmp_path / str(number),
             asked if following is None else with_last(following, said),
             LoadOptions(),
@@ -226,7 +218,7 @@ def test_who_has_few_ratings_waits_with_them_for_more(rows: Rows, tmp_path: Path
             following=following,
         )
         assert len(_map(tmp_path / "work" / "work.duckdb")) == (60 + 2 * K if number == 2 else 60)
-    publish([_write(tmp_path / "all.csv", first + both)], tmp_path / "anew", asked, LoadOptions(),
+    publish([written(tmp_path / "all.csv", first + both)], tmp_path / "anew", asked, LoadOptions(),
             keep_work=tmp_path / "plain" / "work")  # fmt: skip
     chained, anew = _staged(tmp_path), _staged(tmp_path / "plain")
     assert [row[:2] for row in chained] == [row[:2] for row in anew]
@@ -295,7 +287,7 @@ def test_a_run_that_is_killed_at_every_stage_makes_the_release_of_one_that_is_no
     gone = sorted({row["user_id"] for row in rows})[:1]
     (tmp_path / "gone.txt").write_text("\n".join(gone), encoding="utf-8")
     given = _of(rows, slice(100, 120) if additions else slice(1, 120))
-    file = _write(tmp_path / "given.csv", given)
+    file = written(tmp_path / "given.csv", given)
     what = ["--additions", file, "--remove", str(tmp_path / "gone.txt")] if additions else [file]
     asked = ["publish", *what, "--history", str(tmp_path / "work"), "--out", str(tmp_path / "second")]
     kept = tmp_path / "work" / "work.duckdb"
@@ -343,7 +335,7 @@ def _killed_at(stage: str | None, asked: list[str]) -> int:
 def test_a_killed_run_leaves_a_chain_that_goes_on(rows: Rows, tmp_path: Path, killed: str) -> None:
     first = _publish(tmp_path, "first", _of(rows, slice(100)))
     before = (tmp_path / "work" / "work.duckdb").read_bytes()
-    both = _write(tmp_path / "both.csv", _of(rows, slice(1, 120)))
+    both = written(tmp_path / "both.csv", _of(rows, slice(1, 120)))
     at = "history.os.link" if killed == "before the map is kept" else "publish.put_in_place"
     module = "history" if at.startswith("history") else "publish"
     code = (

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from chain_data import Rows, written
 from typer.testing import CliRunner
 
 from kgather._cli.app import app
@@ -25,7 +26,6 @@ from kgather._settings.publication import PublishSettings
 
 pytestmark = pytest.mark.slow
 K, RESERVE = 4, 2
-Rows = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,6 @@ class Chain:
 def _rows(sample: Path) -> Rows:
     with sample.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
-
-
-def _write(path: Path, rows: Rows) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
 
 
 def _of(rows: Rows, users: Iterable[str]) -> Rows:
@@ -78,7 +70,7 @@ def _history(work: Path) -> dict[str, str]:
 
 def _first(folder: Path, rows: Rows, **settings: object) -> Published:
     return publish(
-        [str(_write(folder / "first.csv", rows))],
+        [written(folder / "first.csv", rows)],
         folder / "first",
         PublishSettings(**{"k": K, "reserve": RESERVE, "metrics": "none", **settings}),
         LoadOptions(),
@@ -88,7 +80,7 @@ def _first(folder: Path, rows: Rows, **settings: object) -> Published:
 
 def _next(folder: Path, name: str, rows: Rows, following: Following, **settings: object) -> Published:
     asked = with_last(following, PublishSettings(**{"k": K, "metrics": "none", **settings}))
-    inputs = [str(_write(folder / f"{name}.csv", rows))] if rows else []
+    inputs = [written(folder / f"{name}.csv", rows)] if rows else []
     return publish(inputs, folder / name, asked, LoadOptions(), following=following)
 
 
@@ -304,7 +296,7 @@ def test_a_release_without_a_reserve_can_be_followed(sample: Path, people: list[
     """Of a release that was not made to be followed the map is taken as it is."""
     rows = _rows(sample)
     first = publish(
-        [str(_write(tmp_path / "first.csv", _of(rows, people[:60])))],
+        [written(tmp_path / "first.csv", _of(rows, people[:60]))],
         tmp_path / "first",
         PublishSettings(k=K, metrics="none"),
         LoadOptions(),
@@ -359,7 +351,7 @@ def test_bounds_of_items_add_up(sample: Path, people: list[str], tmp_path: Path)
     for name, some in (("first", people[:60]), ("second", people[:60])):
         following = None if name == "first" else Following(tmp_path / "work")
         publish(
-            [str(_write(tmp_path / f"{name}.csv", _of(rows, some)))],
+            [written(tmp_path / f"{name}.csv", _of(rows, some))],
             tmp_path / name,
             asked if following is None else with_last(following, asked),
             options,

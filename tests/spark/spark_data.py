@@ -34,3 +34,12 @@ def messy(path: Path, users: int = 150, items: int = 30, seed: int = 1) -> Path:
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
     pq.write_table(pa.Table.from_arrays(columns, names=names), path)
     return path
+
+
+def groups_of(folder: Path) -> set[frozenset[str]]:
+    """Who is with whom, of a secret map."""
+    table = pq.read_table(folder)
+    found: dict[int, set[str]] = {}
+    for user, group in zip(table["user_id"].to_pylist(), table["group_id"].to_pylist(), strict=True):
+        found.setdefault(group, set()).add(user)
+    return {frozenset(members) for members in found.values()}

@@ -12,9 +12,8 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from spark_data import messy
+from spark_data import groups_of, messy
 
 import kgather
 
@@ -36,15 +35,6 @@ with session.started(master) as spark:
         progress=lambda *step: print(*step, flush=True), **json.loads(asked),
     )
 """
-
-
-def groups_of(folder: Path) -> set[frozenset[str]]:
-    """Who is with whom, of a secret map."""
-    table = pq.read_table(folder)
-    found: dict[int, set[str]] = {}
-    for user, group in zip(table["user_id"].to_pylist(), table["group_id"].to_pylist(), strict=True):
-        found.setdefault(group, set()).add(user)
-    return {frozenset(members) for members in found.values()}
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from spark_data import messy
+from spark_data import groups_of, messy
 
 import kgather
 from kgather._errors import InputError
@@ -16,15 +15,6 @@ pytestmark = pytest.mark.long
 
 ASKED: dict[str, Any] = {"k": 5, "scale": [1.0, 5.0], "max_rejected_share": 0.05}
 CUT = {"ratings_per_block": 700, "leaf_users": 60}
-
-
-def groups_of(folder: Path) -> set[frozenset[str]]:
-    """Who is with whom, of a secret map."""
-    table = pq.read_table(folder)
-    found: dict[int, set[str]] = {}
-    for user, group in zip(table["user_id"].to_pylist(), table["group_id"].to_pylist(), strict=True):
-        found.setdefault(group, set()).add(user)
-    return {frozenset(members) for members in found.values()}
 
 
 @pytest.fixture(scope="module")

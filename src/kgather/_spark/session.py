@@ -48,7 +48,7 @@ def started(master: str | None) -> Iterator["SparkSession"]:
 
 @contextmanager
 def arranged(spark: "SparkSession") -> Iterator[None]:
-    """Settings of the session while a release is made: some only where the user has made none."""
+    """What Spark is set to while a release is made: some of it only where the user has set nothing."""
     # Joins by broadcast would bring users' ids to the driver.
     always = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1"}
     # A row can have megabytes: ten thousand of them are too many for a worker.
