@@ -8,6 +8,7 @@ Parts, each by itself (all but `large` where none is named):
 - `made`: both engines on made-up ratings (make_ratings.py), 20 million or `--size` million; Spark as local[2].
 - `cluster`: Spark on the same as local-cluster[2,1,1024], for the memory of the driver and of the workers, and its
   groups against those of local[2].
+- `leaves`: Spark on the same as local[2], in leaves of 20,000 users and in one leaf, for what leaves cost.
 - `skew`: Spark on 2 million ratings, of which 1% are of one user.
 - `items`: Spark on 5 million ratings of a million items.
 - `large`: Spark on 100 million made-up ratings, against its own time at 20 million.
@@ -48,6 +49,22 @@ K, KNOWN, ATTACKED = 10, 8, 2_000
 START, TIMES, GROWTH = 30.0, 3.0, 5.5
 DRIVER, WORKER = 1.5, 1.0  # GB
 LOCAL, CLUSTER = "local[2]", "local-cluster[2,1,1024]"
+LEAF_USERS, LEAF_GAP = 20_000, 0.002
+
+# What the command line does, with an argument that it does not have.
+_IN_LEAVES = """
+import json, sys
+import kgather.spark
+from kgather._spark import session
+
+master, file, release, secret, key, k, leaf_users = sys.argv[1:]
+with session.started(master) as spark:
+    made = kgather.spark.publish(
+        spark.read.parquet(file), release, k=int(k), scale=[1.0, 5.0], cells="low_rank", force=True, noise_key=key,
+        secret_map=secret, leaf_users=int(leaf_users),
+    )
+    print(json.dumps({"metrics": [dict(each) for each in made.audit.metrics]}))
+"""
 
 
 @dataclass
@@ -124,7 +141,7 @@ def run(command: Sequence[str]) -> tuple[dict[str, object], float, float, dict[s
         return json.load(told), wall, sum(spent.values()), memory
 
 
-def published(file: Path, folder: Path, name: str, master: str | None) -> Taken:
+def published(file: Path, folder: Path, name: str, master: str | None, leaf_users: int | None = None) -> Taken:
     """Publish by Spark as `master`, or by the engine duckdb; or what is known of it from an earlier run."""
     kept = folder / f"{name}.json"
     if kept.exists():
@@ -138,6 +155,9 @@ def published(file: Path, folder: Path, name: str, master: str | None) -> Taken:
         command += ["--keep-work", str(secret)]
     else:
         command += ["--engine", "spark", "--master", master, "--secret-map", str(secret)]
+    if leaf_users is not None:
+        command = [sys.executable, "-c", _IN_LEAVES, str(master), str(file), str(release), str(secret)]
+        command += [str(folder / "noise.key"), str(K), str(leaf_users)]
     load = os.getloadavg()[0]
     told, wall, cpu, memory = run(command)
     metrics = {each["metric"]: each["value"] for each in told["metrics"]}  # type: ignore[attr-defined]
@@ -324,6 +344,16 @@ def measured(part: str, folder: Path, size: int, result: Result) -> None:
             same = same_groups(folder, f"{size}m", f"{size}m-cluster")
             said = "the same" if same else "others"
             result.add(Claim(f"{name} on {CLUSTER}: groups", said, f"of {LOCAL}", 1.0, "the same", same))
+    elif part == "leaves":
+        one = published(of_size(size), folder, f"{size}m", LOCAL)
+        some = published(of_size(size), folder, f"{size}m-leaves", LOCAL, LEAF_USERS)
+        result.add(
+            Claim(
+                f"{name} in leaves: mean absolute error", f"{some.error:.4f}", f"{one.error:.4f}",
+                some.error / one.error, f"within {LEAF_GAP}", abs(some.error - one.error) <= LEAF_GAP,
+                f"leaves of {LEAF_USERS:,} users, and one leaf of all",
+            )
+        )  # fmt: skip
     elif part == "skew":
         alone(result, "one user with 1%", published(made("skew", skewed), folder, "skew", CLUSTER))
     elif part == "items":
@@ -341,13 +371,15 @@ def measured(part: str, folder: Path, size: int, result: Result) -> None:
 
 
 _SAID = {"skew": "one user with 1%", "items": "a million items", "large": "100 million"}
-PARTS = ("ml-1m", "made", "cluster", "skew", "items", "large")
+PARTS = ("ml-1m", "made", "cluster", "leaves", "skew", "items", "large")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which parts; all but large if none")
-    parser.add_argument("--size", type=int, default=20, help="millions of made-up ratings of `made` and `cluster`")
+    parser.add_argument(
+        "--size", type=int, default=20, help="millions of made-up ratings of `made`, `cluster` and `leaves`"
+    )
     parser.add_argument("--folder", type=Path, default=SCRATCH, help="where ratings, releases and measures are kept")
     parser.add_argument("--anew", action="store_true", help="measure again what is kept")
     asked = parser.parse_args()
@@ -357,8 +389,8 @@ def main() -> None:
     result = Kept.read("spark")
     for part in asked.parts or PARTS[:-1]:
         said = _SAID.get(part, part)
-        if part in ("made", "cluster"):
-            said = f"{asked.size} million" + (f" on {CLUSTER}" if part == "cluster" else "")
+        if part in ("made", "cluster", "leaves"):
+            said = f"{asked.size} million" + {"cluster": f" on {CLUSTER}", "leaves": " in leaves"}.get(part, "")
         result.forget(said)
         measured(part, asked.folder, asked.size, result)
 

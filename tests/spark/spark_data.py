@@ -1,5 +1,6 @@
 """Ratings for tests of the engine spark, with all that can be wrong with a row."""
 
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -43,3 +44,15 @@ def groups_of(folder: Path) -> set[frozenset[str]]:
     for user, group in zip(table["user_id"].to_pylist(), table["group_id"].to_pylist(), strict=True):
         found.setdefault(group, set()).add(user)
     return {frozenset(members) for members in found.values()}
+
+
+def spark_home(folder: Path) -> str:
+    """A home of Spark's of its own: executors of a local-cluster write their logs to the folder `work` in it."""
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    folder.mkdir()
+    for each in Path(spec.origin).parent.iterdir():
+        if each.name != "work":
+            (folder / each.name).symlink_to(each)
+    return str(folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_data import groups_of, messy
+from spark_data import groups_of, messy, spark_home
 
 import kgather
 
@@ -59,6 +59,7 @@ def started(master: str, file: Path, folder: Path, local: Path, *conf: str, **mo
     submitted = " ".join(f"--conf {each}" for each in [*settings, f"spark.local.dir={local}"])
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
     environment |= {"PYSPARK_SUBMIT_ARGS": f"{submitted} pyspark-shell", "PYSPARK_PYTHON": sys.executable}
+    environment |= {"SPARK_HOME": spark_home(folder / "spark")}
     with (folder / "driver.log").open("w") as log:
         return subprocess.Popen(
             [sys.executable, "-c", _RUN, master, str(file), str(folder), asked],

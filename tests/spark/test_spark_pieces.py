@@ -90,6 +90,50 @@ def test_parts_are_run_without_the_others() -> None:
         assert audit.in_duckdb(con, parts.only(parts.parts[:1])) == [("groups", 3, True)]
 
 
+def test_what_looks_at_people_alone_is_told_apart() -> None:
+    both = UNION.replace(
+        "(select n from shown)", "(select n from shown) + (select n from sizes) * (select max(n) from (from sizes))"
+    )
+    parts = Parts.of(both, "checks")
+    alone = parts.of_people_alone(parts.parts[0])
+    assert [each.sql("duckdb") for each in alone] == [
+        "(SELECT n FROM sizes)", "(SELECT MAX(n) FROM (SELECT * FROM sizes))",
+    ]  # fmt: skip
+    with duckdb.connect() as con:
+        con.execute("attach ':memory:' as work; create table work.main.int_kgather__users as from range(4)")
+        assert con.sql(parts.values(alone).sql("duckdb")).fetchall() == [(4, 4)]
+
+
+class _AtHand:
+    """Stands for Spark: relations of people are in the database, too."""
+
+    def rows(self, con: duckdb.DuckDBPyConnection, tree: Any) -> list[tuple[Any, ...]]:
+        return con.sql(tree.sql("duckdb")).fetchall()
+
+
+def test_what_was_told_of_people_is_put_in_its_place() -> None:
+    both = UNION.replace("(select n from shown)", "(select n from shown) + (select n from sizes)")
+    with duckdb.connect() as con:
+        con.execute("attach ':memory:' as work; create table work.main.int_kgather__users as from range(4)")
+        told = audit.People.told(_AtHand(), con, Parts.of(both, "checks"))  # type: ignore[arg-type]
+        assert [told.looks_at_people(part) for part in told.parts] == [False, False, True]
+        assert audit.in_duckdb(con, told.only(told.parts[:2])) == [("groups", 7, True), ("users", 4, True)]
+
+
+def test_columns_that_nothing_names_are_not_handed_over() -> None:
+    with duckdb.connect() as con:
+        con.execute("create table things as select 1 as id, 'long' as text, 2 as number")
+        for sql, columns in (
+            ("select count(*) from things where number > 1", '"number"'),
+            ("select t.id from things as t join others using (number)", '"id", "number"'),
+            ("select count(*) from things", '"id"'),
+            ("select count(*) from (select * from things)", '"id", "text", "number"'),
+        ):
+            tree = sqlglot.parse_one(sql, read="duckdb")
+            table = next(each for each in tree.find_all(sqlglot.exp.Table) if each.name == "things")
+            assert audit._columns(con, table, tree) == columns  # type: ignore[arg-type]
+
+
 def test_a_statement_is_put_in_the_dialect_of_spark() -> None:
     tree = sqlglot.parse_one(
         "select people.id, quantile_cont(people.n, 0.99) from people join things using (id) "

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from kgather._errors import KgatherError
-from kgather._spark.learning import steps_of, whole
+from kgather._spark.learning import own_items, steps_of, whole
+from kgather._spark.sums import Rows, _Held
 from kgather.udfs.preferences.als import Frame
 from kgather.udfs.preferences.options import AlsOptions
+from kgather.udfs.ratings.matrix import RatingMatrix
 
 
 def frame_of(mean: float, deviation: float, counts: np.ndarray) -> Frame:
@@ -46,3 +48,39 @@ def test_what_cannot_be_summed_is_refused() -> None:
     for much in (1e30, np.nan):
         with pytest.raises(KgatherError, match="too large to be summed"):
             whole(np.full((1, 5, 4), much), steps, 40)
+
+
+def test_rows_of_blocks_are_added_and_cut_into_stretches() -> None:
+    rng = np.random.default_rng(7)
+    table, held = np.zeros((40, 3), dtype=np.int64), _Held()
+    for _ in range(6):
+        places = np.sort(rng.choice(40, size=9, replace=False))
+        rows = Rows(places, rng.integers(-9, 9, (9, 3)))
+        table[places] += rows.numbers
+        for stretch, own in rows.cut(7):
+            assert (own.places // 7 == stretch).all()
+            held.put_rows(stretch, own)
+    assert held.nbytes == 6 * 9 * 4 * 8
+    sent = list(held.sent())
+    assert len(sent) == 6
+    found = np.zeros_like(table)
+    for batch in sent:
+        [term] = batch.to_pylist()
+        places = np.frombuffer(term["places"], dtype=np.int64)
+        assert (places // 7 == term["key"]).all()
+        assert (np.diff(places) > 0).all()
+        found[places] = np.frombuffer(term["numbers"], dtype=np.int64).reshape(-1, 3)
+    assert np.array_equal(found, table)
+    assert held.nbytes == 0
+    assert not list(held.sent())
+
+
+def test_a_block_knows_the_items_of_its_ratings_alone() -> None:
+    indptr = np.array([0, 2, 2, 4], dtype=np.int64)
+    items, values = np.array([3, 900, 3, 50], dtype=np.int32), np.array([1, 2, 3, 4], dtype=np.float32)
+    own, matrix = own_items(RatingMatrix(3, 1_000_000, indptr, items, values))
+    assert own.tolist() == [3, 50, 900]
+    assert matrix.n_items == 3
+    assert matrix.items.tolist() == [0, 2, 0, 1]
+    nobody, nothing = own_items(RatingMatrix(1, 5, np.zeros(2, dtype=np.int64), items[:0], values[:0]))
+    assert (len(nobody), nothing.n_items, nothing.nnz) == (0, 0, 0)

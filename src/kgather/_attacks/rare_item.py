@@ -22,6 +22,7 @@ from kgather.udfs.attacking._known_ratings import order_users
 _WEIGHTS = (1.0, 3.0, 9.0)  # of the item's direction beside the likelihood of the ratings known
 _WAYS = ("direction", "extreme", "liked")
 _CELLS = 2e7  # targets x candidates at most
+_CELLS_AT_ONCE = 2e6
 
 
 def rare_item(
@@ -66,15 +67,17 @@ def _of_count(
     groups_behind = np.diff(attacked.behind.pair_indptr)[right]
     found: dict[tuple[str, int, float], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     weights = (0.0, *_WEIGHTS) if known else (1.0,)
-    for number, away in enumerate(aways):
-        sides = [_Pointing.of(away[which], places) for which in (items, strangers)]
+    step = max(int(_CELLS_AT_ONCE / max(attacked.n_classes, 1)), 1)
+    some_of_all = [slice(start, start + step) for start in range(0, len(users), step)]
+    for (number, away), rows in product(enumerate(aways), some_of_all):
+        sides = [_Pointing.of(away[which[rows]], places) for which in (items, strangers)]
         for way in _WAYS:
             scores = [side.scores(way) for side in sides]
             for weight in weights:
-                hits, misses = (
-                    _hits(likely + weight * each if known else each, right) / groups_behind for each in scores
-                )
-                found[way, number, weight] = hits, misses
+                both = found.setdefault((way, number, weight), (np.empty(len(users)), np.empty(len(users))))
+                for out, each in zip(both, scores, strict=True):
+                    told = likely[rows] + weight * each if known else each
+                    out[rows] = _hits(told, right[rows]) / groups_behind[rows]
     best: tuple[NDArray[np.float64], NDArray[np.float64], str] | None = None
     # Of ways that find as many the first is told, by way, then by what is taken for nowhere.
     for way, number, weight in product(_WAYS, range(len(aways)), weights):

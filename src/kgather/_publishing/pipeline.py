@@ -40,8 +40,8 @@ NodeListener = Callable[[str, int, int], None]
 class Workspace:
     """The private folder in which one run works. Nobody but its owner may look into it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, memory_limit: str = MEMORY_LIMIT) -> None:
+        self.folder, self.memory_limit = folder, memory_limit
         self.work_database = folder / "work.duckdb"
         self.marts_database = folder / "marts.duckdb"
         self.spill = folder / "spill"
@@ -54,10 +54,10 @@ class Workspace:
             path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
         shutil.rmtree(self.spill, ignore_errors=True)
 
-    def _limits(self, memory_limit: str = MEMORY_LIMIT) -> dict[str, Any]:
+    def _limits(self, memory_limit: str | None = None) -> dict[str, Any]:
         """How much of the machine DuckDB may take."""
         return {
-            "memory_limit": memory_limit,
+            "memory_limit": memory_limit or self.memory_limit,
             "temp_directory": str(self.spill),
             "max_temp_directory_size": disk.spill_limit(self.folder),
         }
@@ -76,7 +76,7 @@ class Workspace:
             con.execute(f"attach {literal(self.marts_database)} as marts (read_only)")
             yield con
 
-    def write_profile(self, memory_limit: str = MEMORY_LIMIT) -> None:
+    def write_profile(self, memory_limit: str | None = None) -> None:
         """Write the dbt profile: a working database, and beside it one that holds only the marts."""
         # Not as settings, which the adapter sets anew for each model: a directory in use cannot be set.
         config = self._limits(memory_limit) | {"preserve_insertion_order": True}

@@ -5,7 +5,7 @@ run in DuckDB on the driver. Those that look at people run in Spark, in its dial
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -72,6 +72,27 @@ class Parts:
         _prune(tree)
         return tree
 
+    def of_people_alone(self, part: exp.Expression) -> list[exp.Subquery]:
+        """The subqueries of a part that give one value and look at relations of people only: the widest of them."""
+        found: list[exp.Subquery] = []
+        for each in part.find_all(exp.Subquery, bfs=True):
+            one_value = not isinstance(each.parent, exp.From | exp.Join | exp.In | exp.Exists)
+            if one_value and not any(_within(each, wider) for wider in found):
+                tree = self.values([each])
+                named = relations(tree) - {cte.alias for cte in tree.find_all(exp.CTE)}
+                if named and named <= PEOPLE:
+                    found.append(each)
+        return found
+
+    def values(self, subqueries: Sequence[exp.Subquery]) -> exp.Select:
+        """A statement of one row, with the value of each subquery."""
+        tree = self.tree.copy()
+        tree.set("expressions", [exp.alias_(each.copy(), f"value_{at}") for at, each in enumerate(subqueries)])
+        for name in ("from_", "order", "where"):
+            tree.set(name, None)
+        _prune(tree)
+        return tree
+
     def looks_at_people(self, part: exp.Expression) -> bool:
         """Whether a part looks at a relation of people, by whatever way."""
         return bool(relations(self.only([part])) & PEOPLE)
@@ -92,6 +113,13 @@ def measured(part: exp.Select, number: int) -> exp.Select:
     told = part.copy()
     told.selects[-1].unalias().replace(exp.Literal.number(number))
     return told
+
+
+def _within(node: Any, other: exp.Expression) -> bool:
+    """Whether a node is in another, or is it."""
+    while node is not None and node is not other:
+        node = node.parent
+    return node is other
 
 
 def _flat(union: exp.Expression) -> Iterator[exp.Select]:
@@ -155,7 +183,7 @@ class People:
             if table.name in own:
                 continue
             if table.name not in PEOPLE and table.name not in handed:
-                self.put(table.name, self._handed(con.sql(f"from {_written(table)}").to_arrow_table()))
+                self.put(table.name, self._handed(con, table, tree))
                 handed.append(table.name)
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
             table.replace(
@@ -166,19 +194,49 @@ class People:
         finally:
             self.take_away(handed)
 
-    def _handed(self, table: pa.Table) -> Any:
-        """A relation of the driver's, as packed pieces: of plain rows Spark computes in the driver what it can."""
+    def told(self, con: duckdb.DuckDBPyConnection, parts: Parts) -> Parts:
+        """The parts, with the values of what looks at people alone, as Spark has measured them.
+
+        What remains is mostly for DuckDB, and nothing of the driver's is handed to Spark for it.
+        """
+        copies = [part.copy() for part in parts.parts]
+        asked = [each for part in copies for each in parts.of_people_alone(part)]
+        if asked:
+            [values] = self.rows(con, parts.values(asked))
+            for each, value in zip(asked, values, strict=True):
+                each.replace(exp.convert(value))
+        return replace(parts, parts=tuple(copies))
+
+    def _handed(self, con: duckdb.DuckDBPyConnection, table: exp.Table, tree: exp.Select) -> Any:
+        """A relation of the driver's, as far as a statement asks for its columns.
+
+        Piece by piece, each a broadcast: they lie on disks, where rows that are given to Spark lie in Java's memory.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-        columns = from_arrow_schema(table.schema)
-        rows = table.cast(to_arrow_schema(columns))
-        pieces = [packed_table(rows.slice(lo, _PIECE_ROWS)) for lo in range(0, max(len(rows), 1), _PIECE_ROWS)]
+        given = con.sql(f"select {_columns(con, table, tree)} from {_written(table)}").to_arrow_table()
+        columns = from_arrow_schema(given.schema)
+        rows = given.cast(to_arrow_schema(columns))
+        context = self.spark.sparkContext
+        pieces = [
+            context.broadcast(packed_table(rows.slice(lo, _PIECE_ROWS)))
+            for lo in range(0, max(len(rows), 1), _PIECE_ROWS)
+        ]
 
         def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for piece in rows_of(batches):
-                yield from opened_table(piece["rows"]).to_batches()
+            for row in rows_of(batches):
+                yield from opened_table(pieces[row["id"]].value).to_batches()
 
-        return self.spark.createDataFrame(pa.table({"rows": pieces})).mapInArrow(opened, columns)
+        return self.spark.range(0, len(pieces), numPartitions=len(pieces)).mapInArrow(opened, columns)
+
+
+def _columns(con: duckdb.DuckDBPyConnection, table: exp.Table, tree: exp.Select) -> str:
+    """The columns of a relation whose names are in a statement, or all where it takes all of some relation."""
+    all_of_some = any(isinstance(each.parent, exp.Select) for each in tree.find_all(exp.Star))
+    named = {each.name for each in tree.find_all(exp.Identifier)}
+    existing = con.sql(f"from {_written(table)} limit 0").columns
+    wanted = [each for each in existing if all_of_some or each in named]
+    return ", ".join(identifier(each) for each in wanted or existing[:1])
 
 
 def _written(table: exp.Table) -> str:

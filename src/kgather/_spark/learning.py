@@ -17,7 +17,7 @@ from kgather._errors import KgatherError
 from kgather._settings.publication import PublishSettings
 from kgather._spark.blocks import matrix_of, numbers
 from kgather._spark.checkpoint import Checkpoint
-from kgather._spark.sums import summed
+from kgather._spark.sums import Rows, Term, summed, summed_with_table
 from kgather.udfs._shared.hashing import seed64
 from kgather.udfs.preferences import als
 from kgather.udfs.preferences._gram import factors_of, new_design
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _STRETCH_BYTES = 32 << 20  # of the equations of one stretch of items, from all blocks
+_ITEMS_AT_ONCE = 1 << 16  # of a block, whose equations are made together
 _RARE_BINS = 1 << 16
 _STATISTICS, _GAPS, _RARE = -1, -2, -3
 
@@ -54,6 +55,10 @@ class Model:
         """The number of factors."""
         return self.factors.shape[1]
 
+    def of(self, items: NDArray[np.int64]) -> "Model":
+        """The model of some items alone, int64[i], which are known by their places among these."""
+        return replace(self, level=self.level[items], factors=self.factors[items], many=self.many[items])
+
     def design(self) -> NDArray[np.float32]:
         """The items as the kernels take them."""
         design = new_design(len(self.level), self.rank)
@@ -65,8 +70,9 @@ class Model:
         n = matrix.n_users
         if self.frame is None:
             return np.zeros(n, dtype=np.float32), np.zeros((n, self.rank), dtype=np.float32)
-        part = Part(matrix.with_items(self.many), self.frame)
-        part.solve_users(self.design(), self.level, all_ratings=True)
+        own, matrix = own_items(matrix.with_items(self.many))
+        items, part = self.of(own), Part(matrix, self.frame)
+        part.solve_users(items.design(), items.level, all_ratings=True)
         return part.user_level, factors_of(part.user_design, n, self.rank)
 
 
@@ -263,17 +269,20 @@ class _Sweeps:
         m, share, seed = len(model.level), self.share, self.seed
         known = self.spark.sparkContext.broadcast(model)
 
-        def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-            part = _part(block, known.value, share, seed)
-            part.solve_users(known.value.design(), known.value.level, all_ratings=False)
+        def terms(block: dict[str, Any]) -> Iterator[Term]:
+            own, items, part = _part(block, known.value, share, seed)
+            part.solve_users(items.design(), items.level, all_ratings=False)
             yield _STATISTICS, np.array([part.squared_lengths()])
-            yield 0, part.held.raters().astype(np.int64)
+            held = part.held.raters()
+            some = np.flatnonzero(held)
+            yield Rows(own[some], held[some, None])
 
-        found = summed(self.blocks, terms)
+        sums, counts = summed_with_table(self.blocks, terms, self._stretch(1), lambda rows: rows.numbers)
         known.unpersist()
-        held = numbers(found[0], np.int64)
-        assert len(held) == m
-        return _First(held, self._square(float(numbers(found[_STATISTICS], np.float64)[0]), model.rank))
+        held = np.zeros(m, dtype=np.int64)
+        for places, each in counts:
+            held[places] = numbers(each, np.int64)
+        return _First(held, self._square(float(numbers(sums[_STATISTICS], np.float64)[0]), model.rank))
 
     def sweep(
         self, model: Model, counts: NDArray[np.int64], square: float, *, users_from_all: bool, items_from_all: bool
@@ -287,49 +296,46 @@ class _Sweeps:
         frame = model.frame
         assert frame is not None
         known = self.spark.sparkContext.broadcast((model, counts))
-        stretch, n_blocks = self._stretch(rank), self.n_blocks
+        n_blocks = self.n_blocks
 
-        def terms(block: dict[str, Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-            items, left = known.value
-            assert items.frame is not None
-            design = items.design()
-            part = _part(block, items, share, seed)
+        def terms(block: dict[str, Any]) -> Iterator[Term]:
+            everything, left = known.value
+            assert everything.frame is not None
+            own, items, part = _part(block, everything, share, seed)
+            design, left = items.design(), left[own]
             part.solve_users(design, items.level, all_ratings=users_from_all)
             error, looked = part.squared_error(design, items.level, *ends)
             yield _STATISTICS, np.array([part.squared_lengths(), error, looked])
-            for lo in range(0, m, stretch):
-                hi = min(lo + stretch, m)
+            for lo in range(0, len(own), _ITEMS_AT_ONCE):
+                hi = min(lo + _ITEMS_AT_ONCE, len(own))
                 systems = part.equations(lo, hi, left[lo:hi], square, all_ratings=items_from_all)
-                if systems.any():
-                    yield lo, whole(systems, steps_of(items.frame, left[lo:hi]), n_blocks)
+                yield Rows(own[lo:hi], whole(systems, steps_of(everything.frame, left[lo:hi]), n_blocks))
 
-        def finish(key: int, total: NDArray[np.float64]) -> NDArray[Any]:
-            if key == _STATISTICS:
-                return total
+        def finish(rows: Rows) -> NDArray[np.float32]:
             items, left = known.value
             assert items.frame is not None
-            of_these = left[key : key + stretch]
-            systems = total.reshape(-1, rank + 2, rank + 1) * steps_of(items.frame, of_these)
+            of_these = left[rows.places]
+            systems = rows.numbers.reshape(-1, rank + 2, rank + 1) * steps_of(items.frame, of_these)
             level, factors = als.solve_items(systems, of_these, items.frame)
             return np.concatenate([level[:, None], factors], axis=1)
 
-        found = summed(self.blocks, terms, finish)
+        sums, solved = summed_with_table(self.blocks, terms, self._stretch((rank + 2) * (rank + 1)), finish)
         known.unpersist()
-        squares, error, looked = numbers(found.pop(_STATISTICS), np.float64)
+        squares, error, looked = numbers(sums[_STATISTICS], np.float64)
         # Of items without ratings nothing is known.
         level, factors = np.full(m, frame.mean, dtype=np.float32), np.zeros((m, rank), dtype=np.float32)
-        for lo, each in found.items():
-            solved = numbers(each, np.float32).reshape(-1, rank + 1)
-            level[lo : lo + len(solved)], factors[lo : lo + len(solved)] = solved[:, 0], solved[:, 1:]
+        for places, each in solved:
+            made = numbers(each, np.float32).reshape(-1, rank + 1)
+            level[places], factors[places] = made[:, 0], made[:, 1:]
         rmse = math.sqrt(error / looked) if looked else math.nan
         return replace(model, level=level, factors=factors), self._square(float(squares), rank), rmse
 
     def _square(self, total: float, rank: int) -> float:
         return total / self.users / rank
 
-    def _stretch(self, rank: int) -> int:
-        """How many items' equations are summed together, so that those of all blocks fit in memory."""
-        return max(_STRETCH_BYTES // (self.n_blocks * (rank + 2) * (rank + 1) * 8), 256)
+    def _stretch(self, width: int) -> int:
+        """How many rows of so many numbers are summed together, so that those of all blocks fit in memory."""
+        return max(_STRETCH_BYTES // (self.n_blocks * width * 8), 256)
 
 
 def steps_of(frame: Frame, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -355,22 +361,36 @@ def _power(number: float) -> float:
 
 
 def whole(systems: NDArray[np.float64], steps: NDArray[np.float64], blocks: int) -> NDArray[np.int64]:
-    """Equations in whole multiples of the steps, int64 flat: their sum over all blocks is the same in any order."""
+    """Equations in whole multiples of the steps, int64[i, numbers of one item]: their sum over all blocks is the same
+    in any order.
+    """
     found = np.rint(systems / steps)
     # Beyond this a sum of so many blocks could run over; no rating that fits the frame comes near.
     if not np.abs(found).max(initial=0.0) < 2.0**62 / blocks:
         msg = "the equations of an item have numbers too large to be summed."
         raise KgatherError(msg)
-    return found.astype(np.int64).reshape(-1)
+    return found.astype(np.int64).reshape(len(found), -1)
 
 
-def _part(block: Mapping[str, Any], model: Model, share: float, seed: int) -> Part:
-    """A block's ratings of the items that many rated, some of them held out."""
+def own_items(matrix: RatingMatrix) -> tuple[NDArray[np.int64], RatingMatrix]:
+    """The items that a block's users rated, int64[i] ascending, and the ratings by their places among these.
+
+    Of a million items a block knows some: what it makes is then for these alone.
+    """
+    own = np.flatnonzero(matrix.raters())
+    place = np.zeros(matrix.n_items, dtype=np.int32)
+    place[own] = np.arange(len(own), dtype=np.int32)
+    return own, replace(matrix, n_items=len(own), items=place[matrix.items])
+
+
+def _part(block: Mapping[str, Any], model: Model, share: float, seed: int) -> tuple[NDArray[np.int64], Model, Part]:
+    """A block's ratings of the items that many rated, some of them held out; which items, and the model of these."""
     assert model.frame is not None
-    part = Part(matrix_of(block, len(model.level)).with_items(model.many), model.frame)
+    own, matrix = own_items(matrix_of(block, len(model.level)).with_items(model.many))
+    part = Part(matrix, model.frame)
     # Which are held out hangs on the users' places in their block, so each block has a seed of its own.
     part.hold_out(share, seed64(seed * 1_000_003 + block["block"] + 1))
-    return part
+    return own, model.of(own), part
 
 
 def _apart(
@@ -414,10 +434,11 @@ def _apart(
             weights = 1.0 - shares[matrix.items[of_rare]]
             yield _RARE, np.bincount(bins, weights=weights, minlength=_RARE_BINS).astype(np.float64)
         if median and items.frame is not None:
-            part = Part(matrix.with_items(items.many), items.frame)
-            design = items.design()
-            part.solve_users(design, items.level, all_ratings=True)
-            yield _GAPS, part.gaps(design, items.level, *ends)
+            own, known_ones = own_items(matrix.with_items(items.many))
+            part, some = Part(known_ones, items.frame), items.of(own)
+            design = some.design()
+            part.solve_users(design, some.level, all_ratings=True)
+            yield _GAPS, part.gaps(design, some.level, *ends)
 
     sums = summed(blocks, terms)
     gaps = numbers(sums.pop(_GAPS), np.int64) if median else np.zeros(0, dtype=np.int64)

@@ -28,15 +28,17 @@ MODEL = "int_kgather__user_levels"
 _USERS, _ATTRIBUTES = "int_kgather__users", "stg_kgather__user_attributes"
 LEVELS = "block int, asked binary"
 """The sizes of group that the users of a block ask for, int32[n]."""
-_MADE = "block int, asked binary, highest int, bad bigint"
+_MADE = "block int, asked binary, highest int, bad bigint, unlisted bigint"
+_LISTED = "__kgather_listed"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """levels: of `LEVELS`. highest: the largest size that is asked for."""
+    """levels: of `LEVELS`. highest: the largest size that is asked for. unlisted: users without a row of attributes."""
 
     levels: "DataFrame"
     highest: int
+    unlisted: int
 
 
 def chosen(attributes: "DataFrame", settings: PublishSettings, options: LoadOptions) -> "DataFrame":
@@ -105,17 +107,19 @@ def asked(
             "asked": levels.tobytes(),
             "highest": int(levels.max(initial=0)),
             "bad": wrong,
+            "unlisted": rows[_LISTED].null_count,
         }
         return pa.Table.from_batches([batch_of([row], _MADE)])
 
     known = people_of(blocks, user_type).select("user_code", F.col("user_id").cast("string").alias("user_id"))
-    joined = known.join(attributes, "user_id", "left").withColumn("block", F.shiftright("user_code", 32).cast("int"))
+    joined = known.join(attributes.withColumn(_LISTED, F.lit(1)), "user_id", "left")
+    joined = joined.withColumn("block", F.shiftright("user_code", 32).cast("int"))
     made = joined.groupBy("block").applyInArrow(of_block, _MADE).persist(StorageLevel.DISK_ONLY)
-    [(highest, wrong)] = made.selectExpr("max(highest)", "sum(bad)").collect()
+    [(highest, wrong, unlisted)] = made.selectExpr("max(highest)", "sum(bad)", "sum(unlisted)").collect()
     if wrong:
         msg = f"{wrong} users have a level in the column {level} that is no whole number of at least 1."
         raise InputError(msg)
-    return Asked(made.select("block", "asked"), int(highest))
+    return Asked(made.select("block", "asked"), int(highest), int(unlisted))
 
 
 def _count_of_bad(sql: str) -> str:

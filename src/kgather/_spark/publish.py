@@ -85,6 +85,7 @@ _MARTS = (
     "kgather__groups", "kgather__members", "kgather__group_vectors", "kgather__item_vectors", "kgather__ratings",
 )  # fmt: skip
 _MADE_AT_ONCE = 1 << 20  # pseudonyms
+_DRIVER_MEMORY = "512MB"  # of its databases, which are on disk
 _MEANT = re.compile(r"kgather\._errors\.(InputError|PromiseError|KgatherError): ([^\n]*)")
 
 
@@ -234,7 +235,7 @@ class _Run:
         report: Report,
         warn: Warn,
     ) -> None:
-        self.workspace = pipeline.Workspace(folder)
+        self.workspace = pipeline.Workspace(folder, _DRIVER_MEMORY)
         self.read, self.attributes, self.settings, self.options = read, attributes, settings, options
         self.catalogue = catalogue
         self.leaf_users, self.ratings_per_block, self.key = leaf_users, ratings_per_block, key
@@ -419,6 +420,8 @@ class _Run:
         sql = pipeline.compiled(self.workspace, variables, [levels.MODEL], run=False, verbose=self.verbose)
         asked = levels.asked(self.staged, self.attributes, sql[levels.MODEL], self.read.user_type, self.settings)
         self.kept.append(asked.levels)
+        if asked.unlisted:
+            self.warn(f"{asked.unlisted:,} users with ratings have no row in the users' attributes.")
         if asked.highest == 1 and self.settings.k > 1:
             self.warn(nobody_asks(self.settings))
         self.people.put(levels.MODEL, levels.people(self.staged, asked.levels, self.read.user_type))
@@ -551,22 +554,18 @@ class _Run:
         measured: what was measured elsewhere, by the names of the checks.
         """
         parts = audit.Parts.of(sql, "checks")
+        known = [
+            audit.measured(part, measured[name]) if (name := audit.name_of(part)) in measured else part
+            for part in parts.parts
+        ]
+        parts = self.people.told(con, replace(parts, parts=tuple(known)))
         found: list[tuple[Any, ...]] = []
         # All that look at people in one statement: each costs Spark a second or more.
         for on_spark in (True, False):
-            some = [
-                part
-                for part in parts.parts
-                if (audit.name_of(part) not in measured and parts.looks_at_people(part)) == on_spark
-            ]
+            some = [part for part in parts.parts if parts.looks_at_people(part) == on_spark]
             if not some:
                 continue
-            statement = parts.only(
-                [
-                    audit.measured(part, measured[name]) if (name := audit.name_of(part)) in measured else part
-                    for part in some
-                ]
-            )
+            statement = parts.only(some)
             rows = self.people.rows(con, statement) if on_spark else audit.in_duckdb(con, statement)
             places = sorted(int(part.selects[0].unalias().name) for part in some)
             found += [(at, *row) for at, row in zip(places, rows, strict=True)]

@@ -1,0 +1,91 @@
+"""The command line on Spark, in processes of its own: what it reads, and what Spark's logs have of it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spark_data import groups_of, messy, spark_home
+
+import kgather
+
+pytestmark = pytest.mark.long
+
+USERS = 150
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install kgather[spark]")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("there is no Java on this machine, which Spark needs")
+    return messy(tmp_path / "ratings.parquet", users=USERS)
+
+
+def kgather_publish(
+    folder: Path, master: str, file: Path, *options: str, **conf: str
+) -> "subprocess.CompletedProcess[str]":
+    """A publication by the command line, with the logs of executors in the folder `spark/work`."""
+    conf |= {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    conf |= {"spark.local.dir": str(folder / "local")}
+    submitted = " ".join(f"--conf {name}={value}" for name, value in conf.items())
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")}
+    environment |= {"PYSPARK_SUBMIT_ARGS": f"{submitted} pyspark-shell", "SPARK_HOME": spark_home(folder / "spark")}
+    command = [str(Path(sys.executable).with_name("kgather")), "publish", str(file), "--k", "5", "--scale", "1,5"]
+    command += [
+        "--max-rejected-share",
+        "0.3",
+        "--engine",
+        "spark",
+        "--master",
+        master,
+        "--out",
+        str(folder / "release"),
+    ]
+    command += ["--secret-map", str(folder / "map"), "--noise-key", str(folder / "key"), *options]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_levels_and_a_catalogue_are_read_from_parquet(file: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    wanted = {f"person-{user:05d}": int(rng.choice([2, 3, 9])) for user in range(USERS) if user % 10}
+    levels, items = tmp_path / "levels.parquet", tmp_path / "items.parquet"
+    pq.write_table(pa.table({"user_id": list(wanted), "size": list(wanted.values())}), levels)
+    pq.write_table(pa.table({"item_id": [*range(2, 30), 400]}), items)
+    asked = ["--method", "bokg", "--level-column", "size", "--user-attributes", str(levels), "--items", str(items)]
+    done = kgather_publish(tmp_path, "local[2]", file, *asked, "--json")
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert said["counts"]["rejected_by_reason"]["item is not in the catalogue"] > 0
+    assert f"{USERS // 10} users with ratings have no row in the users' attributes" in done.stderr
+    groups = groups_of(tmp_path / "map")
+    assert sum(len(members) for members in groups) == USERS
+    assert all(len(members) >= wanted.get(user, 5) for members in groups for user in members)
+    assert min(len(members) for members in groups) < 5
+    assert kgather.verify(tmp_path / "release", k=2)
+    assert "person-" not in done.stdout + done.stderr
+
+
+def test_no_log_of_an_executor_has_an_id_or_a_rating(file: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    done = kgather_publish(
+        tmp_path, "local-cluster[2,1,1024]", file, "--homogenize", "pure", "--single-rater", "drop",
+        **{"spark.executor.memory": "1g", "spark.log.level": "DEBUG", "spark.sql.shuffle.partitions": "3",
+           "spark.eventLog.enabled": "true", "spark.eventLog.compress": "false",
+           "spark.eventLog.dir": events.as_uri()},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    logs = [each for folder in (tmp_path / "spark" / "work", events) for each in folder.rglob("*") if each.is_file()]
+    said = {str(each.relative_to(tmp_path)): each.read_bytes() for each in logs}
+    assert sum(name.endswith("stderr") for name in said) >= 2
+    assert b"SparkListenerJobEnd" in b"".join(said.values())
+    said["driver"] = (done.stdout + done.stderr).encode()
+    assert not [name for name, each in said.items() if b"person-0" in each]
