@@ -3,8 +3,12 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +93,30 @@ def test_no_log_of_an_executor_has_an_id_or_a_rating(file: Path, tmp_path: Path)
     assert b"SparkListenerJobEnd" in b"".join(said.values())
     said["driver"] = (done.stdout + done.stderr).encode()
     assert not [name for name, each in said.items() if b"person-0" in each]
+
+
+def test_a_driver_whose_java_stops_leaves_nothing_and_says_what_to_do(file: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(kgather_publish, tmp_path, "local[1]", file)
+        while not (javas := _javas_at_work(tmp_path)):
+            assert not run.done(), run.result().stderr
+            time.sleep(0.1)
+        os.kill(javas[0], signal.SIGKILL)
+        done = run.result(timeout=60)
+    assert done.returncode == 1
+    assert "Spark's driver stopped. Where it had too little memory, set spark.driver.memory to more." in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "release").exists()
+
+
+def _javas_at_work(folder: Path) -> list[int]:
+    """The Java of a run in this folder, once it has started a Python worker."""
+    found, parents = [], set()
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            said = (entry / "cmdline").read_bytes()
+            if b"pyspark.daemon" in said:
+                parents.add(int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]))
+            elif str(folder / "local").encode() in said and b"SparkSubmit" in said:
+                found.append(int(entry.name))
+    return [pid for pid in found if pid in parents]

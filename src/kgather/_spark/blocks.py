@@ -6,6 +6,8 @@ same however Spark cuts, moves or repeats its rows.
 
 import gc
 import json
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ from kgather._sql_text import identifier
 from kgather._steps.relations import BATCH_ROWS
 from kgather.udfs.ratings.matrix import RatingMatrix
 
-MEMORY = "512MB"
+MEMORY = "256MB"
 MOST_VALUES = 1000
 """Different ratings up to which they are counted one by one, to see what scale they have."""
 
@@ -46,10 +48,14 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory, by the name that the project's SQL gives it.
 
     One thread: sums come in the order of the rows. What DuckDB says in an error may quote values, and Spark writes
-    errors to its logs: only the kind is told.
+    errors to its logs: only the kind is told. What does not fit into memory goes where Spark keeps its own files.
     """
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     try:
-        with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY}) as con:
+        with (
+            tempfile.TemporaryDirectory(prefix="kgather-", dir=local or None) as spill,
+            duckdb.connect(config={"threads": 1, "memory_limit": MEMORY, "temp_directory": spill}) as con,
+        ):
             con.execute("attach ':memory:' as work")
             con.execute("use work")
             yield con

@@ -58,7 +58,7 @@ from kgather._spark.checkpoint import Checkpoint
 from kgather._spark.gathering import Compared, Reach
 from kgather._spark.learning import Learnt
 from kgather._spark.private import PrivateLearnt
-from kgather._spark.session import arranged
+from kgather._spark.session import arranged, tidy
 from kgather._spark.staging import Chosen, Counts
 from kgather._sql_text import identifier
 from kgather._steps.learning import model_table
@@ -184,11 +184,14 @@ def publish(
 @contextmanager
 def _told() -> Iterator[None]:
     """What was raised on an executor, as it was meant; of other errors of Spark the kind, as they may quote rows."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
+    except (Py4JNetworkError, ConnectionError):
+        msg = "Spark's driver stopped. Where it had too little memory, set spark.driver.memory to more."
+        raise KgatherError(msg) from None
     except (PySparkException, Py4JError) as error:
         meant = _MEANT.search(str(error))
         if meant:
@@ -257,13 +260,13 @@ class _Run:
         learnt = self._learn()
         self._gather(learnt)
         found = self._measure()
-        self.report("write", 0, 1)
+        self._begin("write", 1)
         return write(self.workspace, self.settings, found, self.key, umask), found
 
     # Staging
 
     def _stage(self) -> None:
-        self.report("stage", 0, 1)
+        self._begin("stage", 1)
         self.staged = self.checkpoint.table(
             "staged",
             lambda: staging.staged(
@@ -376,7 +379,7 @@ class _Run:
     def _gather(self, learnt: Learnt | PrivateLearnt) -> None:
         from pyspark import StorageLevel
 
-        self.report("gather", 0, 1)
+        self._begin("gather", 1)
         compared = Compared(*_side32(learnt), self.settings.metric)
         users = gathering.users_of(self.spark, self.blocks, learnt).persist(StorageLevel.DISK_ONLY)
         self.kept.append(users)
@@ -486,7 +489,7 @@ class _Run:
     # The release and what it promises
 
     def _measure(self) -> Any:
-        self.report("audit", 0, 2)
+        self._begin("audit", 2)
         variables = statements.variables_of(self.settings, self.read.item_type)
         wanted = ("kgather__audit", "kgather__metrics", *cells.MODELS)
         with self.workspace.connected() as con:
@@ -500,6 +503,7 @@ class _Run:
             con.execute("use work")
             checks = self._checks(con, sql["kgather__audit"], {} if of_parts is None else of_parts.checks)
             self.report("audit", 1, 2)
+            tidy(self.spark)
             metrics = self._metrics(con, sql["kgather__metrics"], sql["kgather__ratings"], of_parts)
         with duckdb.connect(self.workspace.marts_database) as con:
             con.execute(
@@ -520,7 +524,7 @@ class _Run:
         """The audit with what quick attackers get, and with what it is that made it."""
         attacks = None
         if found.passed:
-            self.report("attack", 0, 1)
+            self._begin("attack", 1)
             with self.workspace.opened() as con:
                 attacks = attacking.attacked(
                     self.spark, self.blocks, self.members, con, self.chosen, self.counts.users, found.parameters
@@ -635,6 +639,10 @@ class _Run:
         return self.settings.cells == "low_rank"
 
     # Small things
+
+    def _begin(self, step: str, parts: int) -> None:
+        tidy(self.spark)
+        self.report(step, 0, parts)
 
     def _build(self, models: Sequence[str], settings: PublishSettings) -> None:
         variables = statements.variables_of(settings, self.read.item_type)

@@ -1,10 +1,11 @@
 """A session of Spark for the command line, and what it reads."""
 
+import logging
 import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +25,23 @@ def started(master: str | None) -> Iterator["SparkSession"]:
     Raises InputError where pyspark or Java is missing.
     """
     needs.check_installed()
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     # Otherwise the workers are of any Python that is first on the path, without kgather.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A driver without memory would wait for ever.
+    options = "-XX:+ExitOnOutOfMemoryError"
     if master is not None and master.startswith("local"):
         # Java's second compiler takes half of all processor time of a short run, and gives back little of it.
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+        options += " -XX:TieredStopAtLevel=1"
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", options)
+    if master is not None and not re.match(r"local(\[|$)", master):
+        # Where executors are elsewhere, the driver needs less than Spark's 1 GB. Whatever the user has set comes first.
+        os.environ.setdefault("SPARK_DRIVER_MEMORY", _DRIVER_MEMORY)
+    # What the bridge to Java has to say is said as an error, without what it was told last.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName("kgather").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
@@ -43,7 +53,8 @@ def started(master: str | None) -> Iterator["SparkSession"]:
     try:
         yield spark
     finally:
-        spark.stop()
+        with suppress(Py4JError, ConnectionError):  # of a driver that is no more
+            spark.stop()
 
 
 @contextmanager
@@ -76,6 +87,12 @@ def arranged(spark: "SparkSession") -> Iterator[None]:
 
 _PARTITIONS_OF_CORE, _LEAST_OF_CLUSTER = 2, 32
 _BATCH_BYTES = 16 << 20
+_DRIVER_MEMORY = "640m"
+
+
+def tidy(spark: "SparkSession") -> None:
+    """Let Java give back memory, and Spark what it kept for what is no longer there: it waits half an hour else."""
+    spark._jvm.java.lang.System.gc()  # type: ignore[union-attr]
 
 
 def read(spark: "SparkSession", inputs: Sequence[str]) -> "DataFrame":
