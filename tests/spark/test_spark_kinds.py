@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_data import messy
+from spark_data import groups_of, messy
 
 import kgather
 from kgather._dbt_package import macro_sql
@@ -127,6 +127,37 @@ def test_customized_groups_are_as_large_as_their_members_ask(
     pq.write_table(pa.table({"user": ["person-00001", "person-00002"], "size": ["many", "2.5"]}), bad)
     with pytest.raises(InputError, match="2 users have a level in the column size that is no whole number"):
         on_spark(file, user_attributes=bad, force=True, **asked, **CUT)
+
+
+def test_a_person_is_one_however_the_id_is_written(
+    on_spark: Callable[..., Any], publish_anew: Callable[..., Any], file: Path, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(8)
+    rows = pq.read_table(file)
+    users = [
+        user and user.replace("person", "p\u00e9rson" if way else "pe\u0301rson") + " " * (way % 3)
+        for user, way in zip(rows["user_id"].to_pylist(), rng.integers(0, 4, len(rows)), strict=True)
+    ]
+    items = [
+        None if item is None else f"{item}.0" if way == 0 and item % 2 else str(item)
+        for item, way in zip(rows["item_id"].to_pylist(), rng.integers(0, 4, len(rows)), strict=True)
+    ]
+    written = rows.set_column(0, "user_id", pa.array(users)).set_column(1, "item_id", pa.array(items))
+    pq.write_table(written, tmp_path / "written.parquet")
+    sizes, levels = rng.choice([1, 5], 150), tmp_path / "levels.parquet"
+    names = [f" p\u00e9rson-{user:05d}" for user in range(150)]
+    pq.write_table(pa.table({"user_id": names, "size": sizes}), levels)
+    asked = {"method": "bokg", "level_column": "size", "homogenize": "padded", "cells": "rated"}
+    mine = on_spark(tmp_path / "written.parquet", user_attributes=levels, **asked, **CUT)
+    whole = publish_anew(
+        tmp_path / "written.parquet", attributes=levels, user_attributes="kgather_loaded_attributes", **ASKED, **asked
+    )
+    same_as(mine, whole)
+    told = [json.loads((each.folder / "audit.json").read_text())["read"]["merged"] for each in (mine, whole)]
+    assert told[0] == told[1]
+    assert min(told[0].values()) > 0
+    groups = groups_of(tmp_path / "map")
+    assert sorted(user for members in groups for user in members) == sorted(name.strip() for name in names)
 
 
 def test_private_items_are_those_of_the_engine_duckdb_to_the_last_digit(

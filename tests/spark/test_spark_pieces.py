@@ -66,15 +66,15 @@ def test_what_spark_does_not_have_is_refused_by_name(given: dict[str, Any], told
 
 def test_what_is_given_beside_the_ratings_is_a_data_frame() -> None:
     frame = SimpleNamespace(sparkSession=None)
-    needs.refuse_frames(settings(), None, None)
-    needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), None, frame)
+    needs.refuse_frames(settings(), frame, None, None)
+    needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), frame, None, frame)
     for given in ("items.csv", None):
         with pytest.raises(InputError, match="takes items as a DataFrame"):
-            needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), None, given)
+            needs.refuse_frames(settings(items="items", scale=[1.0, 5.0]), frame, None, given)
     levels = settings(method="customized", user_attributes="people", level_column="size")
-    needs.refuse_frames(levels, frame, None)
+    needs.refuse_frames(levels, frame, frame, None)
     with pytest.raises(InputError, match="takes user_attributes as a DataFrame"):
-        needs.refuse_frames(levels, "people.csv", None)
+        needs.refuse_frames(levels, frame, "people.csv", None)
 
 
 def test_ways_to_read_that_spark_does_not_have_are_refused() -> None:

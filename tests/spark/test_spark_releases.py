@@ -1,6 +1,7 @@
 """Releases made by Spark: those of the engine duckdb in all that is promised, however Spark cuts the rows."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def test_the_release_is_verified_and_says_what_was_not_measured(made: Path) -> N
     sizes = sorted(len(members) for members in groups_of(made / "map"))
     assert sorted(released["group_size"].to_pylist()) == sizes
     assert min(sizes) >= 5
+    assert (made / "map").stat().st_mode & 0o077 == 0
 
 
 def test_groups_are_the_same_however_the_rows_are_cut(spark: Any, file: Path, made: Path, tmp_path: Path) -> None:
@@ -72,8 +74,9 @@ def test_groups_are_the_same_however_the_rows_are_cut(spark: Any, file: Path, ma
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     try:
         on_spark.publish(
-            spark.read.parquet(str(file)).repartition(7, "rating"),
+            spark.read.parquet(str(file)).repartition(7, "rating").withColumnRenamed("user_id", "us`er.id x"),
             tmp_path / "release",
+            user_column="us`er.id x",
             secret_map=str(tmp_path / "map"),
             **ASKED,
             **CUT,
@@ -107,3 +110,33 @@ def test_what_cannot_be_published_is_refused_and_nothing_is_left(spark: Any, fil
         on_spark.publish(ratings, tmp_path / "release", **{**ASKED, "max_rejected_share": 0.0})
     assert "person" not in str(refused.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_written_where_it_would_go_out_or_replace_what_is_read(
+    spark: Any, file: Path, tmp_path: Path
+) -> None:
+    from kgather import spark as on_spark
+
+    shutil.copy(file, tmp_path / "ratings.parquet")
+    ratings, release = spark.read.parquet(str(tmp_path / "ratings.parquet")), tmp_path / "out" / "release"
+    for path in (release / "map", release):
+        for written in (str(path), path.as_uri(), f"file:{path}"):
+            for option in ("secret_map", "checkpoint"):
+                with pytest.raises(InputError, match="lies in the release"):
+                    on_spark.publish(ratings, release, **{option: written}, force=True, **ASKED)
+    for path, there in (
+        (tmp_path, "release"),
+        (tmp_path / "out", "release"),
+        (tmp_path / "ratings.parquet", "ratings"),
+    ):
+        with pytest.raises(InputError, match=f"would be replaced by the secret map, and .*{there}.* lies there"):
+            on_spark.publish(ratings, release, secret_map=path.as_uri(), force=True, **ASKED)
+    with pytest.raises(InputError, match="has files that are read"):
+        on_spark.publish(ratings, release, checkpoint=str(tmp_path), **ASKED)
+    with pytest.raises(InputError, match=r"ratings\.parquet lies in .*, which would be replaced"):
+        on_spark.publish(ratings, tmp_path, force=True, **ASKED)
+    for sizes in ({"leaf_users": 0}, {"ratings_per_block": 2.5}):
+        with pytest.raises(InputError, match="is a whole number of at least 1"):
+            on_spark.publish(ratings, release, **sizes, **ASKED)
+    assert {each.name for each in tmp_path.iterdir()} <= {"ratings.parquet", "out"}
+    assert not release.exists()

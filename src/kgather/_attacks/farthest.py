@@ -18,8 +18,9 @@ def ranks(attacked: Attacked) -> NDArray[np.float64]:
     items = shown[np.unique(np.linspace(0, len(shown) - 1, min(len(shown), _ITEMS)).astype(np.int64))]
     squares, counts = np.zeros(attacked.n_classes), np.zeros(attacked.n_classes)
     weights = attacked.users / max(attacked.users.sum(), 1)
-    for start in range(0, len(items), attacked.items_at_once):
-        low, high = attacked.columns(items[start : start + attacked.items_at_once])
+    at_once = max(attacked.items_at_once // 8, 1)  # several arrays twice as wide are made of what is shown
+    for start in range(0, len(items), at_once):
+        low, high = attacked.columns(items[start : start + at_once])
         middle = (low.astype(np.float64) + high) / 2
         there = ~np.isnan(middle)
         share = np.maximum((there * weights).sum(axis=1), 1e-300)

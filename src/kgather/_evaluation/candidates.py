@@ -147,7 +147,8 @@ class ShownVectors(_Fingerprinted):
     def columns(self, items: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """As `Candidates.columns`. O(i n r)."""
         shown = self.item_factors[items] @ self.group_factors.T
-        shown += self.item_levels[items][:, None] + self.group_levels
+        for row, level in zip(shown, self.item_levels[items], strict=True):
+            row += level + self.group_levels
         np.clip(shown, *self.scale, out=shown)
         return shown, shown
 

@@ -25,7 +25,7 @@ from kgather._loaders.lines import LineReader, sample_lines
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import InputReport, LoadReport
 from kgather._loaders.sources import Source
-from kgather._loaders.store import ID_ROLES, IdRole, Parsed, RatingsTable
+from kgather._loaders.store import ID_ROLES, IdRole, Parsed, RatingsTable, merged_warnings
 
 SAMPLE_LINES = 500
 
@@ -81,11 +81,7 @@ def load(
             warnings.extend(said)
         warnings.extend(f"{role} ids: some are not integers, all are kept as text." for role in table.mixed_ids())
         merged = table.merged_ids()
-        warnings.extend(
-            f"{merged[role]:,} {role} ids were written in several ways (as 7 and 7.0); each is one {role}."
-            for role in ID_ROLES
-            if merged[role]
-        )
+        warnings.extend(merged_warnings(merged))
         table.publish()
     except BaseException:
         table.discard()

@@ -1,6 +1,6 @@
 """The relation that the loaders fill: created aside, filled input by input, published when all is well."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,29 +148,7 @@ class RatingsTable:
         return int(result[0]) if result else 0
 
     def _rows(self, source: str, parsed: Parsed) -> str:
-        ids = ", ".join(
-            f"case when problem is null then {self._id(role, parsed)} end as {role}_id" for role in ID_ROLES
-        )
-        return (
-            f"select {ids}, case when problem is null then rating end as rating, "
-            f"case when problem is null then rated_at end as rated_at, {literal(source)} as source, "
-            f"line, case when problem is not null then raw end as raw, problem{self._written(parsed)} "
-            f"from ({parsed.sql})"
-        )
-
-    def _written(self, parsed: Parsed) -> str:
-        """SQL: ids as they were written, where that is not their one form."""
-        if self._kind == "view":
-            return ""
-        return "".join(
-            ", null"
-            if role in parsed.integers
-            else f", case when problem is null then {values.other_spelling(f'{role}_id')} end"
-            for role in ID_ROLES
-        )
-
-    def _id(self, role: IdRole, parsed: Parsed) -> str:
-        return values.id_sql(f"{role}_id", self.id_types[role], role, is_integer=role in parsed.integers)
+        return rows_sql(source, parsed, self.id_types, written=self._kind == "table")
 
     def _use_text(self, role: IdRole) -> None:
         if self.id_types[role] == "BIGINT":
@@ -181,6 +159,39 @@ class RatingsTable:
         """Rows with a problem, from this one on: only what was added last is looked at."""
         row = first_row(self._con, f"select count(problem) from {self.loading} where rowid >= {row_number}")
         return int(row[0]) if row else 0
+
+
+def rows_sql(source: str, parsed: Parsed, id_types: Mapping[IdRole, IdType], *, written: bool) -> str:
+    """SQL: the rows of an input as the table has them: ids in their one form, and no values of rows with a problem.
+
+    written: whether the columns follow that say how ids were written, where that is not their one form.
+    """
+    ids = {
+        role: f"case when problem is null then {_id_sql(role, parsed, id_types)} end as {role}_id" for role in ID_ROLES
+    }
+    spelled = {
+        role: "null"
+        if role in parsed.integers
+        else f"case when problem is null then {values.other_spelling(f'{role}_id')} end"
+        for role in ID_ROLES
+    }
+    also = "".join(f", {spelled[role]} as {role}_written" for role in ID_ROLES) if written else ""
+    return (
+        f"select {', '.join(ids.values())}, case when problem is null then rating end as rating, "
+        f"case when problem is null then rated_at end as rated_at, {literal(source)} as source, "
+        f"line, case when problem is not null then raw end as raw, problem{also} from ({parsed.sql})"
+    )
+
+
+def _id_sql(role: IdRole, parsed: Parsed, id_types: Mapping[IdRole, IdType]) -> str:
+    return values.id_sql(f"{role}_id", id_types[role], role, is_integer=role in parsed.integers)
+
+
+def merged_warnings(merged: Mapping[IdRole, int]) -> Iterator[str]:
+    """What the user should know of ids that were written in several ways. merged: how many, by role."""
+    for role in ID_ROLES:
+        if merged[role]:
+            yield f"{merged[role]:,} {role} ids were written in several ways (as 7 and 7.0); each is one {role}."
 
 
 def put_in_place(con: duckdb.DuckDBPyConnection, schema: str, made: str, name: str) -> None:

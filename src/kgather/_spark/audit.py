@@ -214,14 +214,11 @@ class People:
         """
         from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-        given = con.sql(f"select {_columns(con, table, tree)} from {_written(table)}").to_arrow_table()
+        given = con.sql(f"select {_columns(con, table, tree)} from {_written(table)}").to_arrow_reader(_PIECE_ROWS)
         columns = from_arrow_schema(given.schema)
-        rows = given.cast(to_arrow_schema(columns))
-        context = self.spark.sparkContext
-        pieces = [
-            context.broadcast(packed_table(rows.slice(lo, _PIECE_ROWS)))
-            for lo in range(0, max(len(rows), 1), _PIECE_ROWS)
-        ]
+        schema, context = to_arrow_schema(columns), self.spark.sparkContext
+        pieces = [context.broadcast(packed_table(pa.Table.from_batches([each]).cast(schema))) for each in given]
+        pieces = pieces or [context.broadcast(packed_table(schema.empty_table()))]
 
         def opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for row in rows_of(batches):

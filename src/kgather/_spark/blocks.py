@@ -20,8 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kgather._errors import KgatherError
-from kgather._loaders import tables
+from kgather._loaders import tables, values
 from kgather._loaders.options import LoadOptions
+from kgather._loaders.report import IdType
+from kgather._loaders.store import ID_ROLES, IdRole, rows_sql
 from kgather._spark import statements
 from kgather._sql_text import identifier
 from kgather._steps.relations import BATCH_ROWS
@@ -33,10 +35,13 @@ MOST_VALUES = 1000
 
 STAGED = (
     "block int, read bigint, staged bigint, users bigint, lowest double, highest double, rejected string, "
-    "read_values string, staged_values string, user_ids binary, rated_so binary, item_ids binary, raters binary, "
-    "indptr binary, codes binary, ratings binary"
+    "read_values string, staged_values string, users_merged bigint, items_spelled bigint, spellings binary, "
+    "user_ids binary, rated_so binary, item_ids binary, raters binary, indptr binary, codes binary, ratings binary"
 )
-"""The columns of a staged block, for Spark. `codes` are places in the block's own `item_ids`."""
+"""The columns of a staged block, for Spark. `codes` are places in the block's own `item_ids`. users_merged: users whose
+ids were written in several ways. items_spelled: rows in which an item's id was not written in its one form; spellings:
+of each item that was read the first and the last way in which it was written, (item_id, first, last).
+"""
 CODED = "block int, indptr binary, codes binary, ratings binary"
 """The columns of a block whose items have the codes of all blocks."""
 
@@ -80,11 +85,13 @@ class Staging:
             con.register(_GIVEN, rows)
             table = tables.described(con, "the ratings", _GIVEN, "0", self.options)
             parsed = tables.parsed(con, table, self.options.missing)
-            con.execute(
-                f"create table {statements.LOADED} as select user_id, item_id, rating, rated_at, '' as source, line, "
-                f"raw, problem from ({parsed.sql}) order by all"
-            )
+            id_types: dict[IdRole, IdType] = {
+                role: "BIGINT" if role in parsed.integers else "VARCHAR" for role in ID_ROLES
+            }
+            rows = rows_sql("", parsed, id_types, written=True)
+            con.execute(f"create table {statements.LOADED} as from ({rows}) order by all")
             con.unregister(_GIVEN)
+            spelled = _spelled(con, id_types)
             if self.catalogue is not None:
                 con.register("listed", pa.table({"item_id": self.catalogue}))
                 con.execute(f"create table {statements.CATALOGUE} as from listed")
@@ -97,7 +104,8 @@ class Staging:
                     "(cast(row_number() over (order by item_id) - 1 as integer) as item_code) "
                     f"from {statements.ITEMS} where raters > 0"
                 )
-            return pa.Table.from_pylist([{"block": block, **self._row(con)}], schema=_schema(STAGED))
+            row = {"block": block, **self._row(con), **spelled}
+            return pa.Table.from_pylist([row], schema=_schema(STAGED))
 
     def _row(self, con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         [(read, users, items)] = con.sql(
@@ -145,6 +153,36 @@ class Staging:
             f"select rating, count(*) from {relation} group by rating order by rating limit {MOST_VALUES + 1}"
         ).fetchall()
         return json.dumps(found)
+
+
+def _spelled(con: duckdb.DuckDBPyConnection, id_types: Mapping[IdRole, IdType]) -> dict[str, Any]:
+    """How ids were written: three columns of `STAGED`. What tells of it is taken away from what was loaded."""
+    found = {"users_merged": 0, "items_spelled": 0, "spellings": b""}
+    loaded = f"{statements.LOADED} where problem is null"
+    [(users, items)] = con.sql(f"select count(user_written), count(item_written) from {loaded}").fetchall()
+    if users:
+        [(found["users_merged"],)] = con.sql(
+            f"select count(*) from (select user_id from {loaded} group by user_id "
+            "having count(distinct coalesce(user_written, '')) > 1)"
+        ).fetchall()
+    if id_types["item"] == "VARCHAR":
+        found["items_spelled"] = items
+        spellings = con.sql(
+            "select item_id, min(coalesce(item_written, '')) as first, max(coalesce(item_written, '')) as last "
+            f"from {loaded} group by item_id order by item_id"
+        )
+        found["spellings"] = packed_table(spellings.to_arrow_table())
+    for role in ID_ROLES:
+        con.execute(f"alter table {statements.LOADED} drop column {role}_written")
+    return found
+
+
+def folded(texts: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Ids that are texts in the one form that the loaders give them; see `values.folded`."""
+    with database() as con:
+        con.register(_GIVEN, pa.table({"id": texts}))
+        found = con.sql(f"select {values.folded('id')} as id from {_GIVEN}").to_arrow_table()
+    return found["id"].combine_chunks()
 
 
 def _arrays(matrix: RatingMatrix) -> dict[str, bytes]:

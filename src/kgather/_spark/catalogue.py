@@ -9,6 +9,7 @@ from kgather._errors import InputError, quoted
 from kgather._loaders import columns, values
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
+from kgather._spark.session import column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +28,7 @@ def read(items: "DataFrame", options: LoadOptions, item_type: IdType) -> pa.Arra
             f"{item_type.lower()}. Cast one of them."
         )
         raise InputError(msg)
-    ids = items.selectExpr(f"cast(`{name}` as string) as id").where("id is not null").distinct().toArrow()
+    ids = items.selectExpr(f"cast({column(name)} as string) as id").where("id is not null").distinct().toArrow()
     with duckdb.connect() as con:
         con.register("given", ids)
         found = con.sql(

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kgather._spark.places import at, make_private
+from kgather._spark.session import column
 from kgather._version import __version__
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class Checkpoint:
             cls(spark, f"{path.rstrip('/')}/{each}").remove()
         if others:
             warn("the checkpoint was of other ratings, settings or versions: it was removed, and all is done anew.")
-        found._make()
+        make_private(spark, str(found.folder))
         return found
 
     def table(self, name: str, make: Callable[[], "DataFrame"]) -> "DataFrame":
@@ -101,13 +103,6 @@ class Checkpoint:
             system, path = self._at(self.folder)
             system.delete(path, True)
 
-    def _make(self) -> None:
-        """The folder, which only its owner may look into where the file system knows of that."""
-        system, path = self._at(str(self.folder))
-        system.mkdirs(path)
-        permission = self._jvm.org.apache.hadoop.fs.permission.FsPermission("700")
-        system.setPermission(path, permission)
-
     def _finished(self, place: str) -> bool:
         system, path = self._at(f"{place}/_SUCCESS")
         return bool(system.exists(path))
@@ -118,21 +113,15 @@ class Checkpoint:
             for each in system.listStatus(path):
                 yield each.getPath().getName()
 
-    @property
-    def _jvm(self) -> Any:
-        return self.spark._jvm
-
     def _at(self, place: str) -> tuple[Any, Any]:
-        """A place as Hadoop's file systems know it."""
-        path = self._jvm.org.apache.hadoop.fs.Path(place)
-        return path.getFileSystem(self.spark._jsc.hadoopConfiguration()), path
+        return at(self.spark, place)
 
 
 def _digest(frame: "DataFrame") -> list[str]:
     """What all rows are known by, in any order: their number and the sum and the xor of their hashes."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    own = F.xxhash64(*(F.col(f"`{name}`") for name in frame.columns))
+    own = F.xxhash64(*(F.col(column(name)) for name in frame.columns))
     hashed = frame.select(own.alias("own"))
     found = hashed.agg(F.count("*"), F.sum(F.col("own").cast("decimal(38,0)")), F.bit_xor("own")).first()
     return [str(each) for each in found or ()]

@@ -14,7 +14,8 @@ from kgather._loaders import columns
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
 from kgather._settings.publication import PublishSettings
-from kgather._spark.blocks import batch_of, database, numbers, rows_of, unpacked
+from kgather._spark.blocks import batch_of, database, folded, numbers, rows_of, unpacked
+from kgather._spark.session import column
 from kgather._spark.staging import codes_of
 from kgather._spark.staging import people as people_of
 from kgather._sql_text import identifier
@@ -34,15 +35,18 @@ _LISTED = "__kgather_listed"
 
 @dataclass(frozen=True)
 class Asked:
-    """levels: of `LEVELS`. highest: the largest size that is asked for. unlisted: users without a row of attributes."""
+    """levels: of `LEVELS`. highest: the largest size that is asked for. unlisted: users without a row of attributes.
+    kept: what Spark keeps.
+    """
 
     levels: "DataFrame"
     highest: int
     unlisted: int
+    kept: "DataFrame"
 
 
 def chosen(attributes: "DataFrame", settings: PublishSettings, options: LoadOptions) -> "DataFrame":
-    """The columns that are read, as (user_id text, level column). Raises InputError where one is not found."""
+    """The columns that are read, as texts (user_id, level). Raises InputError where one is not found."""
     names = {name.lower(): name for name in attributes.columns}
     level = settings.level_column
     if level is None:
@@ -60,9 +64,16 @@ def chosen(attributes: "DataFrame", settings: PublishSettings, options: LoadOpti
             f"the users' attributes have no column of users. There are: {quoted(attributes.columns)}. Name one user_id."
         )
         raise InputError(msg)
-    return attributes.selectExpr(
-        f"cast(`{found}` as string) as user_id", f"cast(`{names[level.lower()]}` as string) as `{level}`"
+    texts = attributes.selectExpr(
+        f"cast({column(found)} as string) as user_id",
+        f"cast({column(names[level.lower()])} as string) as level",
     )
+
+    def in_one_form(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            yield batch.set_column(0, "user_id", folded(batch.column(0).cast(pa.string())))
+
+    return texts.mapInArrow(in_one_form, texts.schema)
 
 
 def row_levels(row: dict[str, Any], n: int, k: int) -> NDArray[np.int32]:
@@ -98,7 +109,7 @@ def asked(
         with database() as con:
             con.register("given", rows)
             con.execute(f"create table {_USERS} as select user_id, user_code from given")
-            con.execute(f"create table {_ATTRIBUTES} as select user_id, {identifier(level)} from given")
+            con.execute(f"create table {_ATTRIBUTES} as select user_id, level as {identifier(level)} from given")
             [(wrong,)] = con.sql(bad).fetchall()
             found = [] if wrong else con.sql(f"select level from ({sql}) order by user_code").fetchall()
         levels = np.array([size for (size,) in found], dtype=np.int32)
@@ -117,9 +128,10 @@ def asked(
     made = joined.groupBy("block").applyInArrow(of_block, _MADE).persist(StorageLevel.DISK_ONLY)
     [(highest, wrong, unlisted)] = made.selectExpr("max(highest)", "sum(bad)", "sum(unlisted)").collect()
     if wrong:
+        made.unpersist()
         msg = f"{wrong} users have a level in the column {level} that is no whole number of at least 1."
         raise InputError(msg)
-    return Asked(made.select("block", "asked"), int(highest), int(unlisted))
+    return Asked(made.select("block", "asked"), int(highest), int(unlisted), made)
 
 
 def _count_of_bad(sql: str) -> str:

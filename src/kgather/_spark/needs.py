@@ -37,9 +37,10 @@ def refuse(settings: PublishSettings, options: LoadOptions) -> None:
         raise InputError("\n".join(said))
 
 
-def refuse_frames(settings: PublishSettings, user_attributes: object, items: object) -> None:
-    """Raise InputError where what is given beside the ratings is no DataFrame, or is named and not given."""
+def refuse_frames(settings: PublishSettings, ratings: object, user_attributes: object, items: object) -> None:
+    """Raise InputError where what is read is no DataFrame of a classic session, or is named and not given."""
     for name, asked, given in (
+        ("ratings", True, ratings),
         ("user_attributes", settings.user_attributes, user_attributes),
         ("items", settings.items, items),
     ):
@@ -47,6 +48,20 @@ def refuse_frames(settings: PublishSettings, user_attributes: object, items: obj
             continue
         if not hasattr(given, "sparkSession"):
             msg = f"the engine spark takes {name} as a DataFrame, and on the command line as Parquet or a table."
+            raise InputError(msg)
+        if type(given).__module__.startswith("pyspark.sql.connect"):
+            msg = "Spark Connect keeps nothing on the executors from one statement to the next. Use a classic session."
+            raise InputError(msg)
+        if getattr(given, "isStreaming", False):
+            msg = f"{name} is a stream, which has no end. Write it to a table, and give that."
+            raise InputError(msg)
+
+
+def refuse_sizes(**sizes: object) -> None:
+    """Raise InputError where a size is no whole number of at least 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            msg = f"{name} is a whole number of at least 1, not {size!r}."
             raise InputError(msg)
 
 

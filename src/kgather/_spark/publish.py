@@ -21,6 +21,7 @@ from sqlglot import exp
 from kgather._errors import InputError, KgatherError, PromiseError
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
+from kgather._loaders.store import merged_warnings
 from kgather._publishing import pipeline, runs
 from kgather._publishing.early import refuse_signs_of_people
 from kgather._publishing.kept_key import kept_key
@@ -48,6 +49,7 @@ from kgather._spark import (
     levels,
     measuring,
     needs,
+    places,
     private,
     staging,
     statements,
@@ -120,23 +122,24 @@ def publish(
     """
     needs.check_installed()
     needs.refuse(settings, options)
-    needs.refuse_frames(settings, user_attributes, items)
+    needs.refuse_frames(settings, ratings, user_attributes, items)
+    needs.refuse_sizes(leaf_users=leaf_users, ratings_per_block=ratings_per_block)
     target = target.resolve()
-    check_target(target, [], force=force)
-    if type(ratings).__module__.startswith("pyspark.sql.connect"):
-        msg = "Spark Connect keeps nothing on the executors from one statement to the next. Use a classic session."
-        raise InputError(msg)
+    frames = [each for each in (ratings, user_attributes, items) if each is not None]
+    with _told():
+        inputs = places.inputs_of(frames)
+    check_target(target, inputs, force=force)
     if noise_key is not None and target in noise_key.resolve().parents:
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
-    read = staging.chosen(ratings, options)
-    listed = None if items is None else catalogue.read(items, options, read.item_type)
-    attributes = None if user_attributes is None else levels.chosen(user_attributes, settings, options)
-    if secret_map is not None:
-        with _told():
-            _check_map(read, secret_map, target, force=force)
-    if checkpoint is not None:
-        _refuse_within(checkpoint, target, "checkpoint", "--checkpoint")
+    with _told():
+        read = staging.chosen(ratings, options)
+        listed = None if items is None else catalogue.read(items, options, read.item_type)
+        attributes = None if user_attributes is None else levels.chosen(user_attributes, settings, options)
+        if secret_map is not None:
+            places.check_map(ratings.sparkSession, secret_map, target, inputs, force=force)
+        if checkpoint is not None:
+            places.check_checkpoint(ratings.sparkSession, checkpoint, target, inputs)
     key = kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
@@ -152,7 +155,7 @@ def publish(
             "leaf_users": leaf_users,
             "ratings_per_block": ratings_per_block,
         }
-        frames = [each for each in (read.ratings, user_attributes, items) if each is not None]
+        frames[0] = read.ratings  # with the columns that are read
         kept = Checkpoint.at(checkpoint, frames, asked, key, warn)
         run = _Run(
             folder,
@@ -200,23 +203,6 @@ def _told() -> Iterator[None]:
         name = re.search(r"\b(\w+(?:Error|Exception))\b", str(error))
         msg = f"Spark broke ({name[1] if name else type(error).__name__}). Its own log says where."
         raise KgatherError(msg) from None
-
-
-def _refuse_within(path: str, target: Path, what: str, option: str) -> None:
-    place = Path(path.removeprefix("file://")).resolve()
-    if "://" not in path.removeprefix("file://") and (target == place or target in place.parents):
-        msg = f"{path} lies in the release: the {what} would go out with it. Give another {option}."
-        raise InputError(msg)
-
-
-def _check_map(read: Chosen, path: str, target: Path, *, force: bool) -> None:
-    """Refuse, before any work, a place for the map that is taken or would go out with the release."""
-    _refuse_within(path, target, "secret map", "--secret-map")
-    spark = read.ratings.sparkSession
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
-    if not force and place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place):
-        msg = f"{path} exists. Give another --secret-map, or --force to replace it."
-        raise InputError(msg)
 
 
 class _Run:
@@ -280,6 +266,8 @@ class _Run:
         )
         self.kept.append(self.staged)
         counts = self.counts = staging.counts_of(self.staged, self.settings)
+        for warning in merged_warnings(counts.merged):
+            self.warn(warning)
         raters = staging.raters_of(self.staged, self.read.item_type)
         self.workspace.write_profile()
         with self.workspace.connected() as con:
@@ -422,7 +410,7 @@ class _Run:
         variables = statements.variables_of(self.settings, self.read.item_type)
         sql = pipeline.compiled(self.workspace, variables, [levels.MODEL], run=False, verbose=self.verbose)
         asked = levels.asked(self.staged, self.attributes, sql[levels.MODEL], self.read.user_type, self.settings)
-        self.kept.append(asked.levels)
+        self.kept.append(asked.kept)
         if asked.unlisted:
             self.warn(f"{asked.unlisted:,} users with ratings have no row in the users' attributes.")
         if asked.highest == 1 and self.settings.k > 1:
@@ -484,7 +472,8 @@ class _Run:
 
     def write_map(self, path: str, *, force: bool) -> None:
         """Write the SECRET map: (user_id, group_id), by Spark."""
-        self.map.orderBy("user_id").write.mode("overwrite" if force else "errorifexists").parquet(path)
+        places.make_private(self.spark, path, anew=force)
+        self.map.orderBy("user_id").write.mode("append").parquet(path)
 
     # The release and what it promises
 
@@ -516,7 +505,11 @@ class _Run:
             )
             if metrics:
                 con.executemany("insert into kgather__metrics values (?, ?, ?, ?)", metrics)
-        found = audit_of(self.workspace, self.settings, {"files": [], "merged": {"users": 0, "items": 0}})
+        found = audit_of(
+            self.workspace,
+            self.settings,
+            {"files": [], "merged": {"users": self.counts.merged["user"], "items": self.counts.merged["item"]}},
+        )
         self.report("audit", 2, 2)
         return self._attacked(found)
 

@@ -90,6 +90,11 @@ _BATCH_BYTES = 16 << 20
 _DRIVER_MEMORY = "640m"
 
 
+def column(name: str) -> str:
+    """The name of a column as Spark's SQL takes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def tidy(spark: "SparkSession") -> None:
     """Let Java give back memory, and Spark what it kept for what is no longer there: it waits half an hour else."""
     spark._jvm.java.lang.System.gc()  # type: ignore[union-attr]

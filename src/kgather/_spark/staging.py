@@ -1,5 +1,6 @@
 """From a DataFrame of ratings to staged blocks, and what is known of all of them together."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from kgather._errors import InputError
 from kgather._loaders import columns
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
+from kgather._loaders.store import IdRole
 from kgather._settings.publication import PublishSettings
 from kgather._spark import statements
 from kgather._spark.blocks import (
@@ -23,12 +25,14 @@ from kgather._spark.blocks import (
     Items,
     Staging,
     batch_of,
+    folded,
     numbers,
     opened_table,
     packed_table,
     rows_of,
     unpacked,
 )
+from kgather._spark.session import column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +50,7 @@ _PIECE_ROWS, _PIECE_BYTES = 1 << 20, 64 << 20
 
 @dataclass(frozen=True)
 class Chosen:
-    """The columns that are read, of a DataFrame. names: by role."""
+    """The columns that are read, of a DataFrame, by the names of their roles. names: of these, by role."""
 
     ratings: "DataFrame"
     names: dict[str, str | None]
@@ -56,7 +60,9 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Counts:
-    """What was read and staged. values: (rating, times) of what the scale is inferred from, where it is."""
+    """What was read and staged. values: (rating, times) of what the scale is inferred from, where it is. merged: ids
+    that were written in several ways, by role.
+    """
 
     read: int
     staged: int
@@ -66,6 +72,7 @@ class Counts:
     highest: float
     read_values: list[tuple[float, int]]
     staged_values: list[tuple[float, int]]
+    merged: dict[IdRole, int]
 
 
 def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
@@ -86,12 +93,14 @@ def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
                 f"{', '.join(allowed)}. Cast it, or say which column to use with {columns.option_name(role)}."
             )
             raise InputError(msg)
-    read = [f"`{name}`" for name in dict.fromkeys(names.values()) if name is not None]
+    # Spark gives columns to Python only under names without signs of its own.
+    read = [f"{column(name)} as {column(role)}" for role, name in names.items() if name is not None]
 
     def id_type(role: str) -> IdType:
         return "VARCHAR" if types[str(names[role])] == "string" else "BIGINT"
 
-    return Chosen(ratings.select(*read), names, id_type("user"), id_type("item"))
+    of_roles = {role: None if name is None else str(role) for role, name in names.items()}
+    return Chosen(ratings.selectExpr(*read), of_roles, id_type("user"), id_type("item"))
 
 
 def staged(
@@ -121,12 +130,17 @@ def staged(
         update={f"{role}_column": name or ("none" if role == "time" else None) for role, name in read.names.items()}
     )
     known = read.ratings.sparkSession.sparkContext.broadcast(Staging(sql, named, settings.scale is None, catalogue))
-    user = F.col(f"`{read.names['user']}`").cast("string")
-    block = F.pmod(F.xxhash64(user), F.lit(blocks)).cast("int")
+    user, are_texts = str(read.names["user"]), read.user_type == "VARCHAR"
+    # All spellings of an id are of one person: see `_of_text`.
+    block = F.lit(0) if are_texts else F.pmod(F.xxhash64(F.col(column(user)).cast("string")), F.lit(blocks))
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for piece in _pieces(batches):
-            yield from _packed(piece)
+            if are_texts:
+                at = piece.schema.get_field_index(_BLOCK)
+                yield from _packed(piece.set_column(at, _BLOCK, _of_text(piece[user], blocks)))
+            else:
+                yield from _packed(piece)
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Pieces of a block follow each other.
@@ -134,9 +148,19 @@ def staged(
             rows = pa.concat_tables(opened_table(piece["rows"]) for piece in pieces)
             yield from known.value.of(at, rows).to_batches()
 
-    packed = read.ratings.withColumn(_BLOCK, block).mapInArrow(pack, _PIECES)
+    packed = read.ratings.withColumn(_BLOCK, block.cast("int")).mapInArrow(pack, _PIECES)
     together = _together(packed, blocks).sortWithinPartitions("block")
     return together.mapInArrow(stage, STAGED).persist(StorageLevel.DISK_ONLY)
+
+
+def _of_text(ids: pa.ChunkedArray, blocks: int) -> pa.Array:
+    """The block of each row by its user's id, which is a text, int32; however the id is written."""
+    known = ids.combine_chunks().cast(pa.string()).dictionary_encode()
+    # Of hashes that differ between platforms or versions none is taken.
+    names = [each or "" for each in folded(known.dictionary).to_pylist()]
+    of_names = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % blocks for name in names]
+    places = known.indices.fill_null(len(of_names))
+    return pa.array([*of_names, 0], pa.int32()).take(places)
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -183,8 +207,9 @@ def _together(packed: "DataFrame", blocks: int) -> "DataFrame":
 def counts_of(blocks: "DataFrame", settings: PublishSettings) -> Counts:
     """What was read, of all blocks. Raises InputError where a scale would have to be inferred from too many values."""
     rows = blocks.select(
-        "read", "staged", "users", "lowest", "highest", "rejected", "read_values", "staged_values"
-    ).collect()
+        "read", "staged", "users", "lowest", "highest", "rejected", "read_values", "staged_values", "users_merged",
+        "items_spelled",
+    ).collect()  # fmt: skip
     rejected: Counter[str] = Counter()
     values: dict[str, Counter[float]] = {"read_values": Counter(), "staged_values": Counter()}
     for row in rows:
@@ -207,7 +232,23 @@ def counts_of(blocks: "DataFrame", settings: PublishSettings) -> Counts:
         highest=max((row["highest"] for row in ends), default=0.0),
         read_values=sorted(values["read_values"].items()),
         staged_values=sorted(values["staged_values"].items()),
+        merged={
+            "user": sum(row["users_merged"] for row in rows),
+            "item": _items_merged(blocks) if any(row["items_spelled"] for row in rows) else 0,
+        },
     )
+
+
+def _items_merged(blocks: "DataFrame") -> int:
+    """How many items' ids were written in several ways, in one block or in several."""
+
+    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in rows_of(batches):
+            yield from opened_table(row["spellings"]).to_batches()
+
+    written = blocks.select("spellings").mapInArrow(listed, "item_id string, first string, last string")
+    ways = written.groupBy("item_id").agg({"first": "min", "last": "max"}).toDF("item_id", "first", "last")
+    return ways.where("first <> last").count()
 
 
 def raters_of(blocks: "DataFrame", item_type: IdType) -> pa.Table:

@@ -29,6 +29,8 @@ class Rows:
 
     def cut(self, stretch: int) -> "Iterator[tuple[int, Rows]]":
         """Those of each stretch of the table, with the number of the stretch."""
+        if not len(self.places):
+            return
         of_row = self.places // stretch
         edges = np.flatnonzero(np.diff(of_row)) + 1
         for lo, hi in pairwise([0, *edges, len(self.places)]):

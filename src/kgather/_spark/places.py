@@ -1,0 +1,76 @@
+"""Where Spark reads and writes: paths of any file system that it knows, some of which are folders of this machine."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from kgather._errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def inputs_of(frames: "Sequence[DataFrame]") -> list[str]:
+    """The files of this machine that are read."""
+    read = [urlparse(file) for frame in frames for file in frame.inputFiles()]
+    return [unquote(each.path) for each in read if each.scheme in ("", "file")]
+
+
+def check_map(spark: "SparkSession", path: str, target: Path, inputs: Sequence[str], *, force: bool) -> None:
+    """Refuse a place for the secret map that is taken, would go out with the release, or has what is not to be lost.
+
+    Raises InputError.
+    """
+    _refuse_within(spark, path, target, "secret map", "--secret-map")
+    system, place = at(spark, path)
+    if not force and system.exists(place):
+        msg = f"{path} exists. Give another --secret-map, or --force to replace it."
+        raise InputError(msg)
+    local = _local(spark, path)
+    for given in [] if local is None else [target, *map(Path, inputs)]:
+        if local in (given.resolve(), *given.resolve().parents):
+            msg = f"{path} would be replaced by the secret map, and {given} lies there. Give another --secret-map."
+            raise InputError(msg)
+
+
+def check_checkpoint(spark: "SparkSession", path: str, target: Path, inputs: Sequence[str]) -> None:
+    """Refuse a place for stages that would go out with the release, or lies among the files that are read.
+
+    Raises InputError.
+    """
+    _refuse_within(spark, path, target, "checkpoint", "--checkpoint")
+    local = _local(spark, path)
+    if local is not None and local in {Path(given).resolve().parent for given in inputs}:
+        msg = f"{path} has files that are read. Give another --checkpoint."
+        raise InputError(msg)
+
+
+def at(spark: "SparkSession", path: str) -> tuple[Any, Any]:
+    """A path as Hadoop knows it: its file system, and its place there."""
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
+    system = place.getFileSystem(spark._jsc.hadoopConfiguration())
+    return system, system.makeQualified(place)
+
+
+def make_private(spark: "SparkSession", path: str, *, anew: bool = False) -> None:
+    """Make a folder that only its owner may look into, where the file system knows of that. anew: and empty it."""
+    system, place = at(spark, path)
+    if anew:
+        system.delete(place, True)
+    system.mkdirs(place)
+    system.setPermission(place, spark._jvm.org.apache.hadoop.fs.permission.FsPermission("700"))  # type: ignore[union-attr]
+
+
+def _refuse_within(spark: "SparkSession", path: str, target: Path, what: str, option: str) -> None:
+    local = _local(spark, path)
+    if local is not None and target in (local, *local.parents):
+        msg = f"{path} lies in the release: the {what} would go out with it. Give another {option}."
+        raise InputError(msg)
+
+
+def _local(spark: "SparkSession", path: str) -> Path | None:
+    """The folder of this machine, where it is one, however it is written."""
+    _, place = at(spark, path)
+    uri = place.toUri()
+    return Path(uri.getPath()).resolve() if uri.getScheme() == "file" else None
