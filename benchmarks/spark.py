@@ -11,7 +11,8 @@ Parts, each by itself (all but `large` where none is named):
 - `leaves`: Spark on the same as local[2], in leaves of 20,000 users and in one leaf, for what leaves cost.
 - `skew`: Spark on 2 million ratings, of which 1% are of one user.
 - `items`: Spark on 5 million ratings of a million items.
-- `large`: Spark on 100 million made-up ratings, against its own time at 20 million.
+- `large`: Spark on 100 million made-up ratings, against its own time at 20 million, and on local-cluster[2,1,1024]
+  for the memory.
 
 Each command runs in a process of its own, one after the other, watched from outside; what Spark takes to start is in
 its time. All releases are low_rank with k = 10. The right-group rate is how often somebody who knows 8 ratings of a
@@ -367,7 +368,18 @@ def measured(part: str, folder: Path, size: int, result: Result) -> None:
                 f"load {large.load:.0f} and {small.load:.0f}",
             )
         )  # fmt: skip
+        result.add(
+            Claim(
+                "100 million: processor time against 20 million", f"{large.cpu:.0f} s", f"{small.cpu:.0f} s",
+                large.cpu / small.cpu, "no goal", True,
+            )
+        )  # fmt: skip
         memory(result, "100 million", large, in_cluster=False)
+        taken = published(of_size(100), folder, "100m-cluster", CLUSTER)
+        memory(result, f"100 million on {CLUSTER}", taken, in_cluster=True)
+        same = same_groups(folder, "100m", "100m-cluster")
+        said = "the same" if same else "others"
+        result.add(Claim(f"100 million on {CLUSTER}: groups", said, f"of {LOCAL}", 1.0, "the same", same))
 
 
 _SAID = {"skew": "one user with 1%", "items": "a million items", "large": "100 million"}

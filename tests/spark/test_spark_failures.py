@@ -222,5 +222,14 @@ def test_a_checkpoint_of_something_else_is_removed(
         [folder] = kept.iterdir()
         names.add(folder.name)
     assert len(names) == 3
+    with pytest.raises(kgather.InputError, match="signs that stand for several paths"):
+        on_spark.publish(ratings, tmp_path / "release", checkpoint=str(tmp_path / "of [today]"), **ASKED)
     with pytest.raises(kgather.InputError, match="the checkpoint would go out with it"):
         on_spark.publish(ratings, tmp_path / "release", checkpoint=str(tmp_path / "release" / "kept"), **ASKED)
+
+
+def test_a_null_that_moves_to_another_column_is_another_row(spark: Any) -> None:
+    from kgather._spark.checkpoint import _digest
+
+    rows = [spark.createDataFrame([row], "a int, b int, c int") for row in ((1, None, 5), (None, 1, 5), (1, 5, None))]
+    assert len({tuple(_digest(each)) for each in rows}) == 3

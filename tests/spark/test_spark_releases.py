@@ -140,3 +140,44 @@ def test_nothing_is_written_where_it_would_go_out_or_replace_what_is_read(
             on_spark.publish(ratings, release, **sizes, **ASKED)
     assert {each.name for each in tmp_path.iterdir()} <= {"ratings.parquet", "out"}
     assert not release.exists()
+
+
+def test_no_map_is_left_without_a_release(
+    spark: Any, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kgather import spark as on_spark
+    from kgather._spark import publish as publishing
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(publishing, "put_in_place", full)
+    with pytest.raises(kgather.KgatherError):
+        on_spark.publish(
+            spark.read.parquet(str(file)), tmp_path / "release", secret_map=str(tmp_path / "map"), **ASKED, **CUT
+        )
+    assert not list(tmp_path.iterdir())
+    cached = spark.sparkContext._jsc.getPersistentRDDs().size()
+    assert cached == 0
+
+
+def test_inputs_that_are_not_one_table_are_refused(spark: Any, file: Path, tmp_path: Path) -> None:
+    from kgather._spark import session
+
+    ratings = spark.read.parquet(str(file))
+    others = {
+        "more": ratings.withColumn("more", ratings["rating"]),
+        "texts": ratings.withColumn("item_id", ratings["item_id"].cast("string")),
+        "wider": ratings.withColumn("item_id", ratings["item_id"].cast("int")).select(*reversed(ratings.columns)),
+    }
+    for name, each in others.items():
+        each.write.parquet(str(tmp_path / name))
+    with pytest.raises(InputError, match="has user_id, item_id, rating, timestamp, more. Give inputs with the same"):
+        session.read(spark, [str(file), str(tmp_path / "more")])
+    with pytest.raises(InputError, match="the column 'item_id' has the type bigint in .* and string in"):
+        session.read(spark, [str(file), str(tmp_path / "texts")])
+    assert session.read(spark, [str(file), str(tmp_path / "wider")]).count() == 2 * ratings.count()
+    with pytest.raises(InputError, match=r"there is nothing at .*no\.parquet"):
+        session.read(spark, [str(tmp_path / "no.parquet")])
+    with pytest.raises(InputError, match="reads Parquet and tables"):
+        session.read(spark, [str(tmp_path / "ratings.csv")])

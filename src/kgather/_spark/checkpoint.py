@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kgather._spark.places import at, make_private
+from kgather._spark.places import at, make_private, remove
 from kgather._spark.session import column
 from kgather._version import __version__
 
@@ -100,8 +100,7 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove all that was kept."""
         if self.folder is not None:
-            system, path = self._at(self.folder)
-            system.delete(path, True)
+            remove(self.spark, self.folder)
 
     def _finished(self, place: str) -> bool:
         system, path = self._at(f"{place}/_SUCCESS")
@@ -121,7 +120,9 @@ def _digest(frame: "DataFrame") -> list[str]:
     """What all rows are known by, in any order: their number and the sum and the xor of their hashes."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    own = F.xxhash64(*(F.col(column(name)) for name in frame.columns))
+    # A hash passes over nulls: that there are some is told beside.
+    columns = [F.col(column(name)) for name in frame.columns]
+    own = F.xxhash64(*columns, *(each.isNull() for each in columns))
     hashed = frame.select(own.alias("own"))
     found = hashed.agg(F.count("*"), F.sum(F.col("own").cast("decimal(38,0)")), F.bit_xor("own")).first()
     return [str(each) for each in found or ()]

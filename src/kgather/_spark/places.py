@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from kgather._errors import InputError
+from kgather._errors import InputError, KgatherError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +40,9 @@ def check_checkpoint(spark: "SparkSession", path: str, target: Path, inputs: Seq
     Raises InputError.
     """
     _refuse_within(spark, path, target, "checkpoint", "--checkpoint")
+    if set(path) & set("*?[]{}\\"):
+        msg = f"{path} has signs that stand for several paths (* ? [ ] {{ }}). Give another --checkpoint."
+        raise InputError(msg)
     local = _local(spark, path)
     if local is not None and local in {Path(given).resolve().parent for given in inputs}:
         msg = f"{path} has files that are read. Give another --checkpoint."
@@ -53,13 +56,27 @@ def at(spark: "SparkSession", path: str) -> tuple[Any, Any]:
     return system, system.makeQualified(place)
 
 
-def make_private(spark: "SparkSession", path: str, *, anew: bool = False) -> None:
-    """Make a folder that only its owner may look into, where the file system knows of that. anew: and empty it."""
+def make_private(spark: "SparkSession", path: str) -> None:
+    """Make a folder that only its owner may look into, where the file system knows of that."""
     system, place = at(spark, path)
-    if anew:
-        system.delete(place, True)
     system.mkdirs(place)
     system.setPermission(place, spark._jvm.org.apache.hadoop.fs.permission.FsPermission("700"))  # type: ignore[union-attr]
+
+
+def remove(spark: "SparkSession", path: str) -> None:
+    """Remove what is at a path, if anything is."""
+    system, place = at(spark, path)
+    system.delete(place, True)
+
+
+def put_in_place(spark: "SparkSession", made: str, path: str, *, force: bool) -> None:
+    """Give a folder its final path, with force instead of what is there. Raises KgatherError where it is taken."""
+    if force:
+        remove(spark, path)
+    system, place = at(spark, path)
+    if system.exists(place) or not system.rename(at(spark, made)[1], place):
+        msg = f"the release is there, but its secret map could not be put at {path}. It is at {made}."
+        raise KgatherError(msg)
 
 
 def _refuse_within(spark: "SparkSession", path: str, target: Path, what: str, option: str) -> None:

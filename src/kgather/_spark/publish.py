@@ -174,9 +174,8 @@ def publish(
         )
         try:
             finished, found = run.release(umask)
-            if secret_map is not None:
-                run.write_map(secret_map, force=force)
-            put_in_place(finished, target, replace=force)
+            with run.map_written(secret_map, force=force):
+                put_in_place(finished, target, replace=force)
             kept.remove()
             report("write", 1, 1)
         finally:
@@ -470,10 +469,21 @@ class _Run:
         self.people.put("int_kgather__groups", self.map)
         self.people.put("stg_kgather__ratings", self.staged.selectExpr("explode(array(lowest, highest)) as rating"))
 
-    def write_map(self, path: str, *, force: bool) -> None:
-        """Write the SECRET map: (user_id, group_id), by Spark."""
-        places.make_private(self.spark, path, anew=force)
-        self.map.orderBy("user_id").write.mode("append").parquet(path)
+    @contextmanager
+    def map_written(self, path: str | None, *, force: bool) -> Iterator[None]:
+        """Write the SECRET map (user_id, group_id) by Spark; it is in its place once the block has ended well."""
+        if path is None:
+            yield
+            return
+        made = f"{path.rstrip('/')}.unfinished-{secrets.token_hex(6)}"
+        try:
+            places.make_private(self.spark, made)
+            self.map.orderBy("user_id").write.mode("append").parquet(made)
+            yield
+        except BaseException:
+            places.remove(self.spark, made)
+            raise
+        places.put_in_place(self.spark, made, path, force=force)
 
     # The release and what it promises
 

@@ -3,7 +3,9 @@
 import logging
 import os
 import re
+import shutil
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,10 +13,13 @@ from typing import TYPE_CHECKING
 
 from kgather._errors import InputError
 from kgather._spark import needs
+from kgather._spark.places import at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_MASTERS = "local[4], yarn, spark://HOST:PORT or k8s://https://HOST:PORT"
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _NOT_READ = (".csv", ".tsv", ".txt", ".dat", ".data", ".json", ".jsonl", ".gz", ".zst", ".duckdb", ".mtx")
 
 
@@ -26,7 +31,7 @@ def started(master: str | None) -> Iterator["SparkSession"]:
     """
     needs.check_installed()
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkRuntimeError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     # Otherwise the workers are of any Python that is first on the path, without kgather.
@@ -42,13 +47,19 @@ def started(master: str | None) -> Iterator["SparkSession"]:
         os.environ.setdefault("SPARK_DRIVER_MEMORY", _DRIVER_MEMORY)
     # What the bridge to Java has to say is said as an error, without what it was told last.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Spark asks for pandas, which is not used here.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
     builder = SparkSession.builder.appName("kgather").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
     try:
         spark = builder.getOrCreate()
-    except PySparkRuntimeError as error:
-        msg = f"Spark does not start ({error.getCondition()}). It needs Java 17 or newer: see JAVA_HOME."
+    except (PySparkException, Py4JError) as error:
+        kind = (error.getCondition() if isinstance(error, PySparkException) else None) or type(error).__name__
+        msg = f"Spark does not start ({kind}). It needs Java 17 or newer: see JAVA_HOME."
+        if shutil.which("java") or os.environ.get("JAVA_HOME"):
+            asked = "as it is configured" if master is None else f"as {master}"
+            msg = f"Spark does not start {asked} ({kind}). A master is {_MASTERS}. Its own log says more."
         raise InputError(msg) from None
     try:
         yield spark
@@ -110,12 +121,28 @@ def read(spark: "SparkSession", inputs: Sequence[str]) -> "DataFrame":
         raise InputError(msg)
     found = [_read(spark, each) for each in inputs]
     first = found[0]
-    for each in found[1:]:
+    for name, each in zip(inputs[1:], found[1:], strict=True):
+        _refuse_others(inputs[0], found[0], name, each)
         first = first.unionByName(each)
     return first
 
 
+def _refuse_others(one: str, first: "DataFrame", other: str, second: "DataFrame") -> None:
+    """Raise InputError where two inputs have other columns, or columns of types that are not to be mixed."""
+    if sorted(first.columns) != sorted(second.columns):
+        columns = [", ".join(each.columns) for each in (first, second)]
+        msg = f"{one} has the columns {columns[0]}, and {other} has {columns[1]}. Give inputs with the same columns."
+        raise InputError(msg)
+    types = dict(second.dtypes)
+    for name, kind in first.dtypes:
+        both = {each.split("(")[0] for each in (kind, types[name])}
+        if len(both) > 1 and not both <= set(_NUMBERS):
+            msg = f"the column '{name}' has the type {kind} in {one}, and {types[name]} in {other}. Cast one of them."
+            raise InputError(msg)
+
+
 def _read(spark: "SparkSession", name: str) -> "DataFrame":
+    from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException
 
     if name.lower().endswith(_NOT_READ):
@@ -123,8 +150,14 @@ def _read(spark: "SparkSession", name: str) -> "DataFrame":
         raise InputError(msg)
     try:
         if "/" in name or name.lower().endswith(".parquet") or Path(name).exists():
+            system, place = at(spark, name)
+            # Asked first, as Spark writes pages of Java's to its log where there is nothing.
+            if not system.globStatus(place):
+                msg = f"there is nothing at {name}. Give a Parquet file or folder, or a table that Spark knows by name."
+                raise InputError(msg)
             return spark.read.parquet(name)
         return spark.table(name)
-    except AnalysisException as error:
-        msg = f"{name} cannot be read by Spark ({error.getCondition()}). Give a Parquet file or folder, or a table."
+    except (AnalysisException, Py4JError) as error:
+        kind = (error.getCondition() if isinstance(error, AnalysisException) else None) or type(error).__name__
+        msg = f"{name} cannot be read by Spark ({kind}). Give a Parquet file or folder, or a table."
         raise InputError(msg) from None
