@@ -172,9 +172,9 @@ def test_inputs_that_are_not_one_table_are_refused(spark: Any, file: Path, tmp_p
     }
     for name, each in others.items():
         each.write.parquet(str(tmp_path / name))
-    with pytest.raises(InputError, match="has user_id, item_id, rating, timestamp, more. Give inputs with the same"):
+    with pytest.raises(InputError, match=r"has user_id, item_id, rating, timestamp, more. Give inputs with the same"):
         session.read(spark, [str(file), str(tmp_path / "more")])
-    with pytest.raises(InputError, match="the column 'item_id' has the type bigint in .* and string in"):
+    with pytest.raises(InputError, match=r"the column 'item_id' has the type bigint in .* and string in"):
         session.read(spark, [str(file), str(tmp_path / "texts")])
     assert session.read(spark, [str(file), str(tmp_path / "wider")]).count() == 2 * ratings.count()
     with pytest.raises(InputError, match=r"there is nothing at .*no\.parquet"):
