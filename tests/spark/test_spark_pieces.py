@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 import sqlglot
 
@@ -12,6 +13,7 @@ from kgather._loaders.options import LoadOptions
 from kgather._settings.publication import PublishSettings
 from kgather._spark import audit, needs
 from kgather._spark.audit import Parts
+from kgather._spark.gathering import parts_of
 
 UNION = """
 with sizes as (select count(*) as n from work.main.int_kgather__users),
@@ -151,3 +153,11 @@ def test_the_macro_for_signs_of_people_stands_for_itself() -> None:
     tree = audit.macro_select("kg_signs_of_people", {"p_users": "users_here", "p_items": "items_here"})
     assert {"users_here", "items_here"} <= audit.relations(tree)
     assert "query_table" not in tree.sql("duckdb").lower()
+
+
+def test_a_part_of_a_leaf_has_as_many_users_as_the_largest_group_needs() -> None:
+    sizes = np.array([0, 100, 120, 130, 1_000, 300])
+    assert parts_of(sizes, 100, 15).tolist() == [1, 1, 1, 2, 10, 3]
+    # Groups of 300 in leaves of 150: one leaf has them all.
+    assert parts_of(np.array([300.0]), 150, 300).tolist() == [1]
+    assert parts_of(np.array([4_000.0]), 150, 900).tolist() == [2]

@@ -73,6 +73,8 @@ def test_rows_of_blocks_are_added_and_cut_into_stretches() -> None:
     assert np.array_equal(found, table)
     assert held.nbytes == 0
     assert not list(held.sent())
+    nothing = np.zeros(0, dtype=np.int64)
+    assert not list(Rows(nothing, nothing.reshape(0, 3)).cut(7))
 
 
 def test_a_block_knows_the_items_of_its_ratings_alone() -> None:

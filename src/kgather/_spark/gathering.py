@@ -109,7 +109,7 @@ def gathered(
     least = min(max(3 * largest, int(_LEAST_SHARE * most)), n)
     stands = planes.merged(counts, least)
     size = np.bincount(stands, weights=counts, minlength=planes.nodes)
-    parts = np.where(size > _TOO_FULL * most, np.ceil(size / most), 1).astype(np.int64)
+    parts = parts_of(size, most, least)
     seed = seed64(settings.seed)
 
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -162,6 +162,15 @@ def gathered(
 
     sent = users if asked is None else users.join(asked.levels, "block")
     return sent.mapInArrow(send, _SENT).groupBy("leaf", "part").applyInArrow(gather_leaf, GATHERED)
+
+
+def parts_of(size: NDArray[np.number], most: int, least: int) -> NDArray[np.int64]:
+    """In how many parts leaves of so many users are cut where planes cannot cut them, int64[l].
+
+    Each has about `most` users, and none fewer than about `least`, however many that are.
+    """
+    parts = np.where(size > _TOO_FULL * most, np.ceil(size / most), 1)
+    return np.maximum(np.minimum(parts, size // (2 * least)), 1).astype(np.int64)
 
 
 @njit(nogil=True, cache=True)

@@ -19,6 +19,7 @@ from kgather._spark.session import column
 from kgather._spark.staging import codes_of
 from kgather._spark.staging import people as people_of
 from kgather._sql_text import identifier
+from kgather.udfs.gathering.bokg import other_levels, refuse_other_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ MODEL = "int_kgather__user_levels"
 _USERS, _ATTRIBUTES = "int_kgather__users", "stg_kgather__user_attributes"
 LEVELS = "block int, asked binary"
 """The sizes of group that the users of a block ask for, int32[n]."""
-_MADE = "block int, asked binary, highest int, bad bigint, unlisted bigint"
+_MADE = "block int, asked binary, highest int, bad bigint, unlisted bigint, others bigint, users bigint"
 _LISTED = "__kgather_listed"
 
 
@@ -88,7 +89,7 @@ def asked(
     """The sizes of group that users ask for, kept where Spark keeps them.
 
     blocks: of `STAGED`. attributes: of `chosen`. sql: that of `MODEL`. Raises InputError where a user occurs twice or
-    asks for what is no size of a group.
+    asks for what is no size of a group, or none of those that the method knows.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -119,6 +120,8 @@ def asked(
             "highest": int(levels.max(initial=0)),
             "bad": wrong,
             "unlisted": rows[_LISTED].null_count,
+            "others": other_levels(levels, settings.k),
+            "users": len(rows),
         }
         return pa.Table.from_batches([batch_of([row], _MADE)])
 
@@ -126,11 +129,19 @@ def asked(
     joined = known.join(attributes.withColumn(_LISTED, F.lit(1)), "user_id", "left")
     joined = joined.withColumn("block", F.shiftright("user_code", 32).cast("int"))
     made = joined.groupBy("block").applyInArrow(of_block, _MADE).persist(StorageLevel.DISK_ONLY)
-    [(highest, wrong, unlisted)] = made.selectExpr("max(highest)", "sum(bad)", "sum(unlisted)").collect()
-    if wrong:
+    [(highest, wrong, unlisted, others, users)] = made.selectExpr(
+        "max(highest)", "sum(bad)", "sum(unlisted)", "sum(others)", "sum(users)"
+    ).collect()
+    try:
+        if wrong:
+            msg = f"{wrong} users have a level in the column {level} that is no whole number of at least 1."
+            raise InputError(msg)
+        if settings.method == "bokg":
+            # A leaf has some of the users only.
+            refuse_other_levels(int(others), int(users), settings.k)
+    except InputError:
         made.unpersist()
-        msg = f"{wrong} users have a level in the column {level} that is no whole number of at least 1."
-        raise InputError(msg)
+        raise
     return Asked(made.select("block", "asked"), int(highest), int(unlisted), made)
 
 

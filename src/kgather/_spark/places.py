@@ -1,5 +1,6 @@
 """Where Spark reads and writes: paths of any file system that it knows, some of which are folders of this machine."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ def check_map(spark: "SparkSession", path: str, target: Path, inputs: Sequence[s
 
     Raises InputError.
     """
+    _refuse_unknown(spark, path, "--secret-map")
     _refuse_within(spark, path, target, "secret map", "--secret-map")
     system, place = at(spark, path)
     if not force and system.exists(place):
@@ -39,6 +41,7 @@ def check_checkpoint(spark: "SparkSession", path: str, target: Path, inputs: Seq
 
     Raises InputError.
     """
+    _refuse_unknown(spark, path, "--checkpoint")
     _refuse_within(spark, path, target, "checkpoint", "--checkpoint")
     if set(path) & set("*?[]{}\\"):
         msg = f"{path} has signs that stand for several paths (* ? [ ] {{ }}). Give another --checkpoint."
@@ -77,6 +80,22 @@ def put_in_place(spark: "SparkSession", made: str, path: str, *, force: bool) ->
     if system.exists(place) or not system.rename(at(spark, made)[1], place):
         msg = f"the release is there, but its secret map could not be put at {path}. It is at {made}."
         raise KgatherError(msg)
+
+
+def _refuse_unknown(spark: "SparkSession", path: str, option: str) -> None:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        system, place = at(spark, path)
+        taken = system.exists(place) and system.getFileStatus(place).isFile()
+    except (Py4JJavaError, PySparkException) as error:
+        kind = re.search(r"\b(\w+(?:Error|Exception))\b", str(error))
+        msg = f"'{path}' is no place that Spark knows ({kind[1] if kind else 'error'}). Give another {option}."
+        raise InputError(msg) from None
+    if taken:
+        msg = f"{path} is a file, and a folder is needed. Give another {option}."
+        raise InputError(msg)
 
 
 def _refuse_within(spark: "SparkSession", path: str, target: Path, what: str, option: str) -> None:

@@ -64,14 +64,23 @@ def gather(
     rows, k = checked_vectors(vectors, k)
     n = len(rows)
     wanted = checked_levels(levels, n)
-    others = int(((wanted != 1) & (wanted != k)).sum())
-    if others:
-        msg = f"{others} of {n} users have a level other than 1 and {k}; the method customized takes any levels."
-        raise InputError(msg)
+    refuse_other_levels(other_levels(wanted, k), n, k)
     order = np.arange(n, dtype=np.int32)
     groups = np.empty(n, dtype=np.int32)
     _gather(rows, order, wanted == 1, k, tries, seed64(seed), groups)
     return groups
+
+
+def other_levels(levels: NDArray[np.integer], k: int) -> int:
+    """How many levels, int[n], are neither 1 nor k."""
+    return int(((levels != 1) & (levels != k)).sum())
+
+
+def refuse_other_levels(others: int, n: int, k: int) -> None:
+    """Raise InputError where some of n users have a level that is neither 1 nor k."""
+    if others:
+        msg = f"{others} of {n} users have a level other than 1 and {k}; the method customized takes any levels."
+        raise InputError(msg)
 
 
 @njit(nogil=True, cache=True)
