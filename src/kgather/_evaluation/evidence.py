@@ -13,6 +13,7 @@ from kgather._errors import InputError
 from kgather._evaluation.candidates import Candidates, ShownCells, ShownVectors
 from kgather._methods.users import FILLS
 from kgather._sql_text import identifier
+from kgather.udfs._shared.arrow_columns import vectors
 from kgather.udfs.preferences.model import Preferences
 from kgather.udfs.ratings.matrix import RatingMatrix
 
@@ -328,15 +329,16 @@ def _vectors(
     scale: tuple[float, float],
     sizes: NDArray[np.int64],
 ) -> ShownVectors:
-    levels, factors = _columns(con, f"select level, factor from {release}.kgather__group_vectors order by group_id")
-    codes, item_levels, item_factors = _columns(
-        con, f"select item_code, level, factor from {_coded(work, f'{release}.kgather__item_vectors')}"
-    )
-    table = np.stack(list(factors)).astype(np.float32)
+    groups = con.sql(f"select level, factor from {release}.kgather__group_vectors order by group_id").to_arrow_table()
+    items = con.sql(
+        f"select item_code, level, factor from {_coded(work, f'{release}.kgather__item_vectors')}"
+    ).to_arrow_table()
+    table = vectors(groups["factor"].combine_chunks(), "factor")
+    codes = items["item_code"].to_numpy()
     level = np.full(n_items, np.nan, dtype=np.float32)
     factor = np.zeros((n_items, table.shape[1]), dtype=np.float32)
-    level[codes], factor[codes] = item_levels, np.stack(list(item_factors))
-    return ShownVectors(sizes, levels.astype(np.float32), table, level, factor, scale)
+    level[codes], factor[codes] = items["level"].to_numpy(), vectors(items["factor"].combine_chunks(), "factor")
+    return ShownVectors(sizes, groups["level"].to_numpy().astype(np.float32), table, level, factor, scale)
 
 
 def _generalized(

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from kgather._errors import InputError
 from kgather._spark import needs
 from kgather._spark.places import at
@@ -107,7 +109,10 @@ def column(name: str) -> str:
 
 
 def tidy(spark: "SparkSession") -> None:
-    """Let Java give back memory, and Spark what it kept for what is no longer there: it waits half an hour else."""
+    """Let Java and Arrow give back memory, and Spark what it kept for what is no longer there: it waits half an hour
+    else.
+    """
+    pa.default_memory_pool().release_unused()
     spark._jvm.java.lang.System.gc()  # type: ignore[union-attr]
 
 
