@@ -124,13 +124,21 @@ def test_nothing_is_written_where_it_would_go_out_or_replace_what_is_read(
             for option in ("secret_map", "checkpoint"):
                 with pytest.raises(InputError, match="lies in the release"):
                     on_spark.publish(ratings, release, **{option: written}, force=True, **ASKED)
-    for path, there in (
-        (tmp_path, "release"),
-        (tmp_path / "out", "release"),
-        (tmp_path / "ratings.parquet", "ratings"),
-    ):
-        with pytest.raises(InputError, match=f"would be replaced by the secret map, and .*{there}.* lies there"):
+    for path in (tmp_path, tmp_path / "out"):
+        with pytest.raises(InputError, match=r"would be replaced by the secret map, and .*release lies there"):
             on_spark.publish(ratings, release, secret_map=path.as_uri(), force=True, **ASKED)
+    with pytest.raises(InputError, match="is a file, and a folder is needed"):
+        on_spark.publish(ratings, release, secret_map=str(tmp_path / "ratings.parquet"), force=True, **ASKED)
+    ratings.write.parquet(str(tmp_path / "folder"))
+    with pytest.raises(InputError, match=r"would be replaced by the secret map, and .*folder.part-.* lies there"):
+        on_spark.publish(
+            spark.read.parquet(str(tmp_path / "folder")),
+            release,
+            secret_map=str(tmp_path / "folder"),
+            force=True,
+            **ASKED,
+        )
+    shutil.rmtree(tmp_path / "folder")
     with pytest.raises(InputError, match="has files that are read"):
         on_spark.publish(ratings, release, checkpoint=str(tmp_path), **ASKED)
     with pytest.raises(InputError, match=r"ratings\.parquet lies in .*, which would be replaced"):
