@@ -7,7 +7,7 @@ marts, and what writes and checks a release is what does it for the engine duckd
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +63,7 @@ from kgather._spark.private import PrivateLearnt
 from kgather._spark.session import arranged, tidy
 from kgather._spark.staging import Chosen, Counts
 from kgather._sql_text import identifier
-from kgather._steps.learning import model_table
+from kgather._steps.learning import model_tables
 from kgather._steps.noise import private_seed_of
 from kgather.udfs._shared.arrow_columns import lists
 from kgather.udfs.gathering._group_ids import random_group_ids, random_pseudonyms
@@ -339,7 +339,7 @@ class _Run:
         nobody = np.zeros(0, dtype=np.float32), np.zeros((0, self.settings.rank), dtype=np.float32)
         model = Preferences(*nobody, *_side32(learnt))
         shown = Preferences(*nobody, level.astype(np.float32), factors.astype(np.float32))
-        self._put("int_kgather__factors", model_table(model, shown, kept))
+        self._put("int_kgather__factors", model_tables(model, shown, kept))
         return learnt
 
     def _learn_private(self, scale: tuple[float, float]) -> PrivateLearnt:
@@ -358,7 +358,7 @@ class _Run:
         nobody = np.zeros(0, dtype=np.float32), np.zeros((0, self.settings.rank), dtype=np.float32)
         model = Preferences(*nobody, *_side32(learnt))
         everything = np.ones(len(self.items), dtype=bool)
-        self._put("int_kgather__factors", model_table(model, model, everything, learnt.charges))
+        self._put("int_kgather__factors", model_tables(model, model, everything, learnt.charges))
         return learnt
 
     # Gathering
@@ -423,13 +423,15 @@ class _Run:
         ids, sizes = ids[order], sizes[order]
         self._put(
             "int_kgather__drawn_in",
-            pa.table(
-                {
-                    "group_id": ids,
-                    "level": level[order].astype(np.float32),
-                    "factor": lists(np.ascontiguousarray(factors[order], dtype=np.float32)),
-                }
-            ),
+            [
+                pa.table(
+                    {
+                        "group_id": ids,
+                        "level": level[order].astype(np.float32),
+                        "factor": lists(np.ascontiguousarray(factors[order], dtype=np.float32)),
+                    }
+                )
+            ],
         )
         with self.workspace.connected() as con:
             kind = self.read.user_type
@@ -651,10 +653,14 @@ class _Run:
         variables = statements.variables_of(settings, self.read.item_type)
         pipeline.build_some(self.workspace, variables, models, verbose=self.verbose)
 
-    def _put(self, name: str, table: pa.Table) -> None:
+    def _put(self, name: str, tables: Iterable[pa.Table]) -> None:
+        """Make a relation of tables, one after the other."""
         with self.workspace.connected() as con:
-            con.register("given", table)
-            con.execute(f"create table {identifier(name)} as from given")
+            for at, table in enumerate(tables):
+                con.register("given", table)
+                made = f"insert into {identifier(name)}" if at else f"create table {identifier(name)} as"
+                con.execute(f"{made} from given")
+                con.unregister("given")
 
 
 _SIZES_CHECK = "groups whose size is not that of the map"

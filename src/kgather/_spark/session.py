@@ -100,7 +100,7 @@ def arranged(spark: "SparkSession") -> Iterator[None]:
 
 _PARTITIONS_OF_CORE, _LEAST_OF_CLUSTER = 2, 32
 _BATCH_BYTES = 16 << 20
-_DRIVER_MEMORY = "640m"
+_DRIVER_MEMORY = "576m"
 
 
 def column(name: str) -> str:

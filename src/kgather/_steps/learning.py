@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -191,13 +191,23 @@ def model_table(
     learnt: Preferences, shown: Preferences, kept: NDArray[np.bool_], charges: Sequence[Charge] = ()
 ) -> pa.Table:
     """What `learn_preferences` returns: the model before noise, as shown, and the items bool[m] that are shown."""
+    return pa.concat_tables(model_tables(learnt, shown, kept, charges))
+
+
+def model_tables(
+    learnt: Preferences, shown: Preferences, kept: NDArray[np.bool_], charges: Sequence[Charge] = ()
+) -> Iterator[pa.Table]:
+    """`model_table` in pieces, of which only one need be in memory."""
+
+    def uncharged(table: pa.Table) -> pa.Table:
+        return table.append_column("charge", pa.nulls(len(table), model.CHARGE))
+
+    yield uncharged(model.to_table(learnt))
+    yield uncharged(model.of_items(shown, kept, "shown"))
     added = replace(
         shown,
         item_level=shown.item_level - learnt.item_level,
         item_factors=shown.item_factors - learnt.item_factors,
     )
-    everything = np.ones(len(kept), dtype=bool)
-    tables = [model.to_table(learnt), model.of_items(shown, kept, "shown"), model.of_items(added, everything, "noise")]
-    plain = pa.concat_tables(tables)
-    charged = plain.append_column("charge", pa.nulls(len(plain), model.CHARGE))
-    return pa.concat_tables([charged, model.charged(charges, learnt.rank)])
+    yield uncharged(model.of_items(added, np.ones(len(kept), dtype=bool), "noise"))
+    yield model.charged(charges, learnt.rank)
