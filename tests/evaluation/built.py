@@ -35,10 +35,10 @@ def built(source: Path, chosen: dict[str, object]) -> Built:
     """Run the pipeline alone, with settings by name that are not checked, k = 5."""
     settings = PublishSettings(k=5).model_copy(update=chosen)
     with tempfile.TemporaryDirectory() as folder:
-        workspace = pipeline.Workspace(Path(folder))
+        workspace = pipeline.Workspace(Path(folder), "1GB")
         with duckdb.connect(workspace.work_database) as con:
             loaded = load(con, [str(source)], LoadOptions())
-        workspace.write_profile("1GB")
+        workspace.write_profile()
         pipeline.build(
             workspace,
             settings.model_dump(mode="json")

@@ -88,10 +88,10 @@ def parsed(
         raise Enough
 
     monkeypatch.setattr(pipeline, "manifest_for", look)
-    workspace = pipeline.Workspace(folder)
+    workspace = pipeline.Workspace(folder, "1GB")
     with duckdb.connect(workspace.work_database) as con:
         load(con, [str(sample)], LoadOptions())
-    workspace.write_profile("1GB")
+    workspace.write_profile()
     asked = PublishSettings(**{"k": 5, "method": "mdav", **settings}).model_dump(mode="json")
     with pytest.raises(Enough):
         pipeline.build(workspace, asked | {"ratings": "kgather_loaded", "item_id_type": "bigint"})
@@ -132,10 +132,10 @@ def test_other_settings_do_not_change_what_dbt_reads(
 
 def test_what_is_kept_tells_of_no_values(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    workspace = pipeline.Workspace(tmp_path)
+    workspace = pipeline.Workspace(tmp_path, "1GB")
     with duckdb.connect(workspace.work_database) as con:
         load(con, [str(sample)], LoadOptions())
-    workspace.write_profile("1GB")
+    workspace.write_profile()
     asked = PublishSettings(k=5, sensitive_items=["unlikely-id"], sensitive_l=1, seed=918273645).model_dump(mode="json")
     pipeline.build(workspace, asked | {"ratings": "kgather_loaded", "item_id_type": "bigint"})
     [kept] = (tmp_path / "cache" / "kgather" / "manifests").iterdir()

@@ -12,8 +12,8 @@ from kgather._publishing import pipeline
 
 def test_spill_folder_is_set_once(tmp_path: Path) -> None:
     # As `settings` the adapter would set it again for every model, which fails once something was spilled.
-    workspace = pipeline.Workspace(tmp_path)
-    workspace.write_profile("1GB")
+    workspace = pipeline.Workspace(tmp_path, "1GB")
+    workspace.write_profile()
     [output] = yaml.safe_load((tmp_path / "profiles.yml").read_text())["kgather"]["outputs"].values()
     assert output["config_options"]["temp_directory"] == str(tmp_path / "spill")
     assert "settings" not in output

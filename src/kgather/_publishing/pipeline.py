@@ -54,10 +54,10 @@ class Workspace:
             path.with_name(f"{path.name}.wal").unlink(missing_ok=True)
         shutil.rmtree(self.spill, ignore_errors=True)
 
-    def _limits(self, memory_limit: str | None = None) -> dict[str, Any]:
+    def _limits(self) -> dict[str, Any]:
         """How much of the machine DuckDB may take."""
         return {
-            "memory_limit": memory_limit or self.memory_limit,
+            "memory_limit": self.memory_limit,
             "temp_directory": str(self.spill),
             "max_temp_directory_size": disk.spill_limit(self.folder),
         }
@@ -76,10 +76,10 @@ class Workspace:
             con.execute(f"attach {literal(self.marts_database)} as marts (read_only)")
             yield con
 
-    def write_profile(self, memory_limit: str | None = None) -> None:
+    def write_profile(self) -> None:
         """Write the dbt profile: a working database, and beside it one that holds only the marts."""
         # Not as settings, which the adapter sets anew for each model: a directory in use cannot be set.
-        config = self._limits(memory_limit) | {"preserve_insertion_order": True}
+        config = self._limits() | {"preserve_insertion_order": True}
         output = {
             "type": "duckdb",
             "path": str(self.work_database),
