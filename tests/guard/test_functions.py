@@ -54,6 +54,7 @@ OWN = {
     "first": "(t ORDER BY t)",
     "last": "(t ORDER BY t)",
     "any_value": "(t ORDER BY t)",
+    "arbitrary": "(t ORDER BY t)",
     "string_agg": "(t, ',' ORDER BY t)",
     "listagg": "(t, ',' ORDER BY t)",
     "group_concat": "(t, ',' ORDER BY t)",
