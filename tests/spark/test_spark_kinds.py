@@ -49,6 +49,8 @@ def same_as(mine: kgather.Release, whole: Any) -> None:
     assert promised[0] == promised[1]
     for name in ("read_rows", "staged_rows", "rejected_rows", "users", "items", "rejected_by_reason"):
         assert one.counts[name] == other.counts[name]
+    assert one.read["users"] == other.read["users"]
+    assert one.read["users"]["shapes"]
     metrics = [{each["metric"]: each["value"] for each in each.metrics} for each in (one, other)]
     assert metrics[0].keys() == metrics[1].keys()
     assert metrics[0]["mean_absolute_error"] == pytest.approx(metrics[1]["mean_absolute_error"], abs=0.05)
@@ -158,6 +160,18 @@ def test_a_person_is_one_however_the_id_is_written(
     assert min(told[0].values()) > 0
     groups = groups_of(tmp_path / "map")
     assert sorted(user for members in groups for user in members) == sorted(name.strip() for name in names)
+
+
+def test_ids_of_which_some_are_integers_are_said_to_be_texts(
+    on_spark: Callable[..., Any], file: Path, tmp_path: Path
+) -> None:
+    rows = pq.read_table(file)
+    items = [None if item is None else "x8" if item == 8 else str(item) for item in rows["item_id"].to_pylist()]
+    pq.write_table(rows.set_column(1, "item_id", pa.array(items)), tmp_path / "written.parquet")
+    with pytest.warns(UserWarning, match="item ids: some are not integers, all are kept as text") as warned:
+        mine = on_spark(tmp_path / "written.parquet", **CUT)
+    assert not [each for each in warned if str(each.message).startswith("user ids: some")]
+    assert mine.audit.read["items"] == {"count": 30, "type": "text", "shapes": ["##", "#"]}
 
 
 def test_private_items_are_those_of_the_engine_duckdb_to_the_last_digit(

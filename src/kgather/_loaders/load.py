@@ -25,7 +25,7 @@ from kgather._loaders.lines import LineReader, sample_lines
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import InputReport, LoadReport
 from kgather._loaders.sources import Source
-from kgather._loaders.store import ID_ROLES, IdRole, Parsed, RatingsTable, merged_warnings
+from kgather._loaders.store import ID_ROLES, IdRole, Parsed, RatingsTable, merged_warnings, mixed_warnings
 
 SAMPLE_LINES = 500
 
@@ -79,7 +79,7 @@ def load(
                 raise _compared(error, source, found, options) from None
             reports.append(report)
             warnings.extend(said)
-        warnings.extend(f"{role} ids: some are not integers, all are kept as text." for role in table.mixed_ids())
+        warnings.extend(mixed_warnings(table.mixed_ids()))
         merged = table.merged_ids()
         warnings.extend(merged_warnings(merged))
         table.publish()

@@ -12,7 +12,8 @@ from kgather._loaders.report import LoadReport
 from kgather._loaders.sources import Source
 
 _LONGEST_SHAPE = 24
-_MOST_SHAPES = 3
+MOST_SHAPES = 3
+"""Of ids, that are told."""
 _MOST_FILES = 100
 
 
@@ -64,23 +65,25 @@ def ids(con: duckdb.DuckDBPyConnection, relation: str, column: str, k: int) -> d
         column: The column of ids.
         k: The size of group.
     """
-    text = f"cast({column} as varchar)"
-    shape = f"regexp_replace({text}, '[0-9]', '#', 'g')"
-    shape = f"regexp_replace({shape}, '\\p{{Lu}}', 'A', 'g')"
-    shape = f"regexp_replace({shape}, '[\\p{{Ll}}\\p{{Lo}}\\p{{Lm}}\\p{{Lt}}]', 'a', 'g')"
-    shape = f"regexp_replace({shape}, '[^#@._:/+ Aa-]', '?', 'g')"
-    cut = f"case when length({shape}) > {_LONGEST_SHAPE} then left({shape}, {_LONGEST_SHAPE}) || '…' else {shape} end"
     count, kind = first_row(con, f"select count(*), any_value(typeof({column})) from {relation}") or (0, None)
     shapes = con.execute(
-        f"select shape from (select {cut} as shape from {relation}) where shape is not null group by shape "
-        f"having count(*) >= {k} "
-        f"order by count(*) desc, shape limit {_MOST_SHAPES}"
+        f"select shape from (select {shape_sql(column)} as shape from {relation}) where shape is not null "
+        f"group by shape having count(*) >= {k} order by count(*) desc, shape asc limit {MOST_SHAPES}"
     ).fetchall()
     return {
         "count": int(count),
         "type": "text" if kind == "VARCHAR" else "whole numbers",
         "shapes": [shape for (shape,) in shapes],
     }
+
+
+def shape_sql(column: str) -> str:
+    """SQL: the shape of an id, cut where it is long."""
+    shape = f"regexp_replace(cast({column} as varchar), '[0-9]', '#', 'g')"
+    shape = f"regexp_replace({shape}, '\\p{{Lu}}', 'A', 'g')"
+    shape = f"regexp_replace({shape}, '[\\p{{Ll}}\\p{{Lo}}\\p{{Lm}}\\p{{Lt}}]', 'a', 'g')"
+    shape = f"regexp_replace({shape}, '[^#@._:/+ Aa-]', '?', 'g')"
+    return f"case when length({shape}) > {_LONGEST_SHAPE} then left({shape}, {_LONGEST_SHAPE}) || '…' else {shape} end"
 
 
 def sentences(seen: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The relation that the loaders fill: created aside, filled input by input, published when all is well."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -185,6 +185,12 @@ def rows_sql(source: str, parsed: Parsed, id_types: Mapping[IdRole, IdType], *, 
 
 def _id_sql(role: IdRole, parsed: Parsed, id_types: Mapping[IdRole, IdType]) -> str:
     return values.id_sql(f"{role}_id", id_types[role], role, is_integer=role in parsed.integers)
+
+
+def mixed_warnings(mixed: Iterable[IdRole]) -> Iterator[str]:
+    """What the user should know of roles whose ids are texts though some are integers."""
+    for role in mixed:
+        yield f"{role} ids: some are not integers, all are kept as text."
 
 
 def merged_warnings(merged: Mapping[IdRole, int]) -> Iterator[str]:

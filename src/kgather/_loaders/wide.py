@@ -11,7 +11,7 @@ from kgather._loaders.attribute_types import attributes
 from kgather._loaders.expressions import first_row, is_blank, trimmed
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import InputReport, LoadReport
-from kgather._loaders.store import IdRole, Parsed, RatingsTable
+from kgather._loaders.store import IdRole, Parsed, RatingsTable, mixed_warnings
 from kgather._loaders.user_rows import ROW_NUMBERS, Field, UserIds, UserRows
 from kgather._sql_text import literal
 
@@ -61,7 +61,7 @@ def load(con: duckdb.DuckDBPyConnection, inputs: Sequence[str | Path], options: 
             table.discard()
             user_attributes.discard_table(con, schema)
     without = rows.count - int(counts[0])
-    warnings = [f"{role} ids: some are not integers, all are kept as text." for role in mixed]
+    warnings = list(mixed_warnings(mixed))
     if users is None and rows.header is not False:
         warnings.append(f"{source.given}: no column of users was found; they are numbered by their rows.")
     if options.artifact_columns == ALL_NUMERIC:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kgather._errors import KgatherError
-from kgather._loaders import tables, values
+from kgather._loaders import seen, tables, values
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
 from kgather._loaders.store import ID_ROLES, IdRole, rows_sql
@@ -36,11 +36,13 @@ MOST_VALUES = 1000
 STAGED = (
     "block int, read bigint, staged bigint, users bigint, lowest double, highest double, rejected string, "
     "read_values string, staged_values string, users_merged bigint, items_spelled bigint, spellings binary, "
-    "user_ids binary, rated_so binary, item_ids binary, raters binary, indptr binary, codes binary, ratings binary"
+    "users_whole bigint, shapes binary, user_ids binary, rated_so binary, item_ids binary, raters binary, "
+    "indptr binary, codes binary, ratings binary"
 )
 """The columns of a staged block, for Spark. `codes` are places in the block's own `item_ids`. users_merged: users whose
 ids were written in several ways. items_spelled: rows in which an item's id was not written in its one form; spellings:
-of each item that was read the first and the last way in which it was written, (item_id, first, last).
+of each item that was read the first and the last way in which it was written, (item_id, first, last). users_whole:
+users whose id is an integer. shapes: of the ids of users, (shape, users).
 """
 CODED = "block int, indptr binary, codes binary, ratings binary"
 """The columns of a block whose items have the codes of all blocks."""
@@ -120,6 +122,10 @@ class Staging:
             f"select user_id, rated, cast(rated_so as varchar) as rated_so from {statements.USERS} order by user_code"
         ).to_arrow_table()
         things = con.sql(f"select item_id, raters from {statements.ITEMS} order by item_code").to_arrow_table()
+        shapes = con.sql(
+            f"select shape, count(*) as users from (select {seen.shape_sql('user_id')} as shape "
+            f"from {statements.USERS}) group by shape order by shape asc"
+        ).to_arrow_table()
         row = {
             "read": read,
             "staged": staged,
@@ -129,6 +135,8 @@ class Staging:
             "rejected": json.dumps(rejected.fetchall()),
             "read_values": self._values(con, f"{statements.READ} where reason is null"),
             "staged_values": self._values(con, statements.STAGED),
+            "users_whole": whole_ids(con, "user_id", statements.USERS),
+            "shapes": packed_table(shapes),
             "user_ids": packed(people["user_id"]),
             "rated_so": packed(people["rated_so"]),
             "item_ids": packed(things["item_id"]),
@@ -175,6 +183,13 @@ def _spelled(con: duckdb.DuckDBPyConnection, id_types: Mapping[IdRole, IdType]) 
     for role in ID_ROLES:
         con.execute(f"alter table {statements.LOADED} drop column {role}_written")
     return found
+
+
+def whole_ids(con: duckdb.DuckDBPyConnection, column: str, relation: str) -> int:
+    """How many ids of a relation are integers."""
+    is_whole = values.is_integer_sql(f"cast({column} as varchar)")
+    [(count,)] = con.sql(f"select count(*) from {relation} where {is_whole}").fetchall()
+    return int(count)
 
 
 def folded(texts: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -21,7 +21,7 @@ from sqlglot import exp
 from kgather._errors import InputError, KgatherError, PromiseError
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
-from kgather._loaders.store import merged_warnings
+from kgather._loaders.store import IdRole, merged_warnings, mixed_warnings
 from kgather._publishing import pipeline, runs
 from kgather._publishing.early import refuse_signs_of_people
 from kgather._publishing.kept_key import kept_key
@@ -55,7 +55,7 @@ from kgather._spark import (
     statements,
 )
 from kgather._spark.audit import People
-from kgather._spark.blocks import numbers, rows_of
+from kgather._spark.blocks import numbers, rows_of, whole_ids
 from kgather._spark.checkpoint import Checkpoint
 from kgather._spark.gathering import Compared, Reach
 from kgather._spark.learning import Learnt
@@ -265,8 +265,6 @@ class _Run:
         )
         self.kept.append(self.staged)
         counts = self.counts = staging.counts_of(self.staged, self.settings)
-        for warning in merged_warnings(counts.merged):
-            self.warn(warning)
         raters = staging.raters_of(self.staged, self.read.item_type)
         self.workspace.write_profile()
         with self.workspace.connected() as con:
@@ -280,7 +278,15 @@ class _Run:
                 "coalesce(raters, 0) as raters from listed left join found using (item_id) order by item_code"
             )
             items = con.sql("select item_id, raters from int_kgather__items order by item_code").to_arrow_table()
+            items_whole = whole_ids(con, "item_id", "int_kgather__items")
         self.people.put("int_kgather__users", staging.people(self.staged, self.read.user_type))
+        roles: tuple[tuple[IdRole, IdType, int, int], ...] = (
+            ("user", self.read.user_type, counts.users_whole, counts.users),
+            ("item", self.read.item_type, items_whole, len(items)),
+        )
+        mixed = [role for role, kind, whole, ids in roles if kind == "VARCHAR" and 0 < whole < ids]
+        for warning in (*mixed_warnings(mixed), *merged_warnings(counts.merged)):
+            self.warn(warning)
         self._check_input()
         warnings: list[str] = []
         self.settings = fitted_to(self.settings, counts.users, len(items), warnings)
@@ -522,6 +528,10 @@ class _Run:
             self.settings,
             {"files": [], "merged": {"users": self.counts.merged["user"], "items": self.counts.merged["item"]}},
         )
+        # The driver knows no ids of users.
+        read = dict(found.read or {})
+        read["users"] = {**read["users"], "shapes": staging.shapes_of(self.staged, self.settings.k)}
+        found = replace(found, read=read)
         self.report("audit", 2, 2)
         return self._attacked(found)
 

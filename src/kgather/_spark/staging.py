@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgather._errors import InputError
-from kgather._loaders import columns
+from kgather._loaders import columns, seen
 from kgather._loaders.options import LoadOptions
 from kgather._loaders.report import IdType
 from kgather._loaders.store import IdRole
@@ -61,7 +61,7 @@ class Chosen:
 @dataclass(frozen=True)
 class Counts:
     """What was read and staged. values: (rating, times) of what the scale is inferred from, where it is. merged: ids
-    that were written in several ways, by role.
+    that were written in several ways, by role. users_whole: users whose ids are integers.
     """
 
     read: int
@@ -73,6 +73,7 @@ class Counts:
     read_values: list[tuple[float, int]]
     staged_values: list[tuple[float, int]]
     merged: dict[IdRole, int]
+    users_whole: int
 
 
 def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
@@ -208,7 +209,7 @@ def counts_of(blocks: "DataFrame", settings: PublishSettings) -> Counts:
     """What was read, of all blocks. Raises InputError where a scale would have to be inferred from too many values."""
     rows = blocks.select(
         "read", "staged", "users", "lowest", "highest", "rejected", "read_values", "staged_values", "users_merged",
-        "items_spelled",
+        "items_spelled", "users_whole",
     ).collect()  # fmt: skip
     rejected: Counter[str] = Counter()
     values: dict[str, Counter[float]] = {"read_values": Counter(), "staged_values": Counter()}
@@ -236,7 +237,22 @@ def counts_of(blocks: "DataFrame", settings: PublishSettings) -> Counts:
             "user": sum(row["users_merged"] for row in rows),
             "item": _items_merged(blocks) if any(row["items_spelled"] for row in rows) else 0,
         },
+        users_whole=sum(row["users_whole"] for row in rows),
     )
+
+
+def shapes_of(blocks: "DataFrame", k: int) -> list[str]:
+    """The usual shapes of users' ids, none that fewer than k have; see `seen.ids`."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in rows_of(batches):
+            yield from opened_table(row["shapes"]).to_batches()
+
+    found = blocks.select("shapes").mapInArrow(listed, "shape string, users bigint")
+    of_many = found.groupBy("shape").agg(F.sum("users").alias("users")).where(F.col("users") >= k)
+    usual = of_many.orderBy(F.col("users").desc(), F.col("shape").asc()).limit(seen.MOST_SHAPES).collect()
+    return [row["shape"] for row in usual]
 
 
 def _items_merged(blocks: "DataFrame") -> int:
