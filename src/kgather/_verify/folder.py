@@ -13,7 +13,7 @@ from kgather._errors import InputError
 from kgather._methods import registered
 from kgather._release.release import AUDIT, DATABASE, FILES, REPORT, Check, unordered
 from kgather._sql_text import identifier, literal
-from kgather._verify import connection, contents, noted, table
+from kgather._verify import audited, connection, contents, noted, table
 from kgather._verify.drawn_ids import UNLIKE_GROUP_IDS, UNLIKE_PSEUDONYMS
 from kgather._verify.models import verify_relation
 from kgather._verify.verdicts import at_least
@@ -104,6 +104,8 @@ def verify_release(folder: Path, k: int) -> tuple[Check, ...]:
             _named(f"tables of {DATABASE} that a release does not have", contents.foreign(con, _TABLES, _MACROS)),
             _named("files that a release does not have", _foreign_files(folder)),
             _named(f"files that are not those of the checksums in {AUDIT}", _changed_files(folder, files, audit)),
+            _named(f"what {AUDIT} says of the release and its tables do not", audited.otherwise(con, audit)),
+            Check(f"pages that are not that of {AUDIT}", 0, pages := _other_pages(folder, audit), pages == 0),
         )
 
 
@@ -261,6 +263,14 @@ def _changed_files(folder: Path, files: Sequence[str], audit: Mapping[str, Any])
         if path.parent != folder or not path.is_file() or noted[name] != _sha256(path):
             changed.append(name)
     return changed
+
+
+def _other_pages(folder: Path, audit: Mapping[str, Any]) -> int:
+    if not (folder / REPORT).exists():
+        return 0
+    from kgather._report import render  # takes a while to load
+
+    return audited.other_page(folder, audit, render)
 
 
 def _sha256(file: Path) -> str:

@@ -13,16 +13,14 @@ from kgather._release.release import AUDIT, DATABASE, REPORT, Check
 from kgather._sql_text import identifier, literal
 from kgather._verify import beside, cells, connection, contents, noted, people, reported
 from kgather._verify.asked import Asked
+from kgather._verify.audited import CHECK, number, other_page, said_otherwise
 from kgather._verify.classes import class_sizes
 from kgather._verify.models import verify_models
-from kgather._verify.page import is_same_page
-from kgather._version import __version__
 
 FILE = "table.parquet"
 TABLE = "kgather__table"
 DISTRIBUTION = "kgather__distribution"
 _AUDIT = "kgather__audit"
-_CHECK = ("check", "promised", "measured", "passed")
 _FILES = (FILE, DATABASE, REPORT)
 _SLACK = 1e-6  # of a measure, which another version of DuckDB may sum up in another order
 
@@ -134,7 +132,10 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
             Check("frequencies of all rows, for t, that are not those of the table", 0, otherwise, otherwise == 0),
             Check(f"rows with a cell that its column cannot show{_told(of)}", 0, false, false == 0),
             _none(f"classes of other sizes than {AUDIT} says", _otherwise(sizes, audit.get("class_sizes"))),
-            _none(f"checks that {DATABASE} and {AUDIT} say otherwise", _said_otherwise(*checked, audit.get("checks"))),
+            _none(
+                f"checks that {DATABASE} and {AUDIT} say otherwise",
+                said_otherwise(*checked, audit.get("checks"), CHECK),
+            ),
             _none(
                 f"checks of {AUDIT} that are not those of its promises and rows",
                 _measured_otherwise([*kept, *people.expected(settings)], len(kept), audit.get("checks")),
@@ -147,22 +148,16 @@ def verify_table(folder: Path, k: int, audit: Mapping[str, Any], changed: list[s
             _named(f"tables of {DATABASE} that a release does not have", tables),
             _named("files that a release does not have", files),
             _named(f"files that are not those of the checksums in {AUDIT}", changed),
-            _none(f"pages that are not that of {AUDIT}", 0 if unsaid else _other_page(folder, audit)),
+            _none(f"pages that are not that of {AUDIT}", 0 if unsaid else other_page(folder, audit, _page)),
         )
 
 
-def _other_page(folder: Path, audit: Mapping[str, Any]) -> int:
-    """Whether the page for people is another one than this version makes of the audit; 0 for one of another version."""
-    if audit["kgather_version"] != __version__:
-        return 0
+def _page(audit: Mapping[str, Any]) -> str:
+    """The page as it was made, before it had a checksum."""
     from kgather._report import render_table  # takes a while to load
 
     files = {name: sum_ for name, sum_ in audit["files"].items() if name != REPORT}
-    try:
-        written = (folder / REPORT).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return 1
-    return int(not is_same_page(written, render_table({**audit, "files": files})))
+    return render_table({**audit, "files": files})
 
 
 def _otherwise(sizes: Sequence[tuple[int, int]], said: Any) -> int:
@@ -175,17 +170,6 @@ def _otherwise(sizes: Sequence[tuple[int, int]], said: Any) -> int:
     return max((written - noted).total(), (noted - written).total())
 
 
-def _said_otherwise(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], said: Any) -> int:
-    """The number of checks that are in one of both places alone. rows: those of the table, with these columns."""
-    noted = said if isinstance(said, list) else []
-    if tuple(columns) != _CHECK:
-        return max(len(rows), len(noted), 1)
-    listed = Counter(map(repr, ([name, *map(_number, more)] for name, *more in rows)))
-    told = [each if isinstance(each, dict) else {} for each in noted]
-    named = Counter(repr([each.get("check"), *(_number(each.get(key)) for key in _CHECK[1:])]) for each in told)
-    return max((listed - named).total(), (named - listed).total())
-
-
 def _measured_otherwise(expected: Sequence[Check], counted: int, said: Any) -> int:
     """The number of checks that are missing, promise or measure something else, or are not passed.
 
@@ -195,17 +179,13 @@ def _measured_otherwise(expected: Sequence[Check], counted: int, said: Any) -> i
     found = [each if isinstance(each, dict) else {} for each in said] if isinstance(said, list) else []
     wrong = abs(len(found) - len(expected))
     for place, (check, each) in enumerate(zip(expected, found, strict=False)):
-        measured = _number(each.get("measured"))
-        is_same = each.get("check") == check.check and _number(each.get("promised")) == _number(check.promised)
+        measured = number(each.get("measured"))
+        is_same = each.get("check") == check.check and number(each.get("promised")) == number(check.promised)
         is_same = is_same and each.get("passed") is True and measured is not None
         if is_same and measured is not None and place < counted:
             is_same = abs(measured - check.measured) <= _SLACK * max(abs(check.measured), 1.0)
         wrong += not is_same
     return wrong
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _of_pseudonyms(con: duckdb.DuckDBPyConnection, pseudonym: Any) -> Iterator[Check]:
