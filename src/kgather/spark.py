@@ -83,13 +83,15 @@ def publish(
         needs.check_installed()
         from kgather._spark.publish import LEAF_USERS
         from kgather._spark.publish import publish as run
+        from kgather._spark.session import without_pandas
         from kgather._spark.staging import RATINGS_PER_BLOCK
 
         # Where they are from is nowhere read: only that there are some.
         load_options = _load_options(load if items is None else {**load, "items": "items"})
         attributes = None if user_attributes is None else AttributesSource("")
         asked = asked_settings(_settings({"k": k, **options}), load_options, attributes)
-        with _heard(progress) as report:
+        with _heard(progress) as report, warnings.catch_warnings():
+            without_pandas()
             published = run(
                 ratings,
                 Path(out),

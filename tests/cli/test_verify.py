@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from kgather._cli.app import app
 from kgather._errors import KgatherError
 from kgather._publishing.publish import Published
+from kgather._report import render
 
 ROWS = pa.table(
     {
@@ -101,7 +103,7 @@ def failed(release: Path) -> set[str]:
 
 
 def rewrite(release: Path, name: str, query: str) -> None:
-    """Replace a relation of a release, file and table, by what a query of it gives, with a checksum that is right."""
+    """Replace a relation of a release, file and table, by what a query of it gives; checksums and page are right."""
     with duckdb.connect(release / "release.duckdb") as con:
         con.execute("set threads = 1")
         con.execute(f"create table changed as {query.format(f'kgather__{name}')}")
@@ -111,6 +113,7 @@ def rewrite(release: Path, name: str, query: str) -> None:
     for file in (f"{name}.parquet", "release.duckdb"):
         audit["files"][file] = hashlib.sha256((release / file).read_bytes()).hexdigest()
     (release / "audit.json").write_text(json.dumps(audit))
+    (release / "report.html").write_text(render(audit), encoding="utf-8")
 
 
 def test_a_release_keeps_what_it_promised(copy: Path) -> None:
@@ -208,7 +211,7 @@ def test_uuids_are_drawn_too(copy: Path) -> None:
 
 
 def test_what_a_release_does_not_have(copy: Path) -> None:
-    (copy / "report.html").write_text("a report belongs to a release")
+    (copy / "report.html").unlink()
     assert failed(copy) == set()
     (copy / "work.duckdb").write_text("secret")
     (copy / ".hidden").mkdir()
@@ -245,7 +248,76 @@ def test_checksums(copy: Path) -> None:
     del audit["files"]["groups.parquet"]
     audit["files"]["../secret"] = audit["files"]["gone.parquet"] = "0"
     (copy / "audit.json").write_text(json.dumps(audit))
-    assert failed(copy) == {CHANGED + "groups.parquet, ../secret, gone.parquet"}
+    assert failed(copy) == {CHANGED + "groups.parquet, ../secret, gone.parquet", OTHER_PAGE}
+
+
+SAID = "what audit.json says of the release and its tables do not: "
+OTHER_PAGE = "pages that are not that of audit.json"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (("counts", "groups"), 1, "counts.groups"),
+        (("counts", "members"), None, "counts.members"),
+        (("counts", "largest_group"), "7", "counts.largest_group"),
+        (("counts",), [], "counts.groups, counts.largest_group, counts.members"),
+        (("group_sizes", 0, "groups"), 1000, "group_sizes"),
+        (("group_sizes",), {"size": [5]}, "group_sizes"),
+        (("group_sizes",), [5, [5, 1], {"size": {}, "groups": []}], "group_sizes"),
+        (("checks", 0, "measured"), 50, "checks"),
+        (("checks", 0, "passed"), False, "checks, passed"),
+        (("checks",), None, "checks"),
+        (("metrics", 0, "value"), 0.0001, "metrics"),
+        (("metrics", 0, "metric"), {"a": 1}, "metrics"),
+        (("passed",), "yes", "passed"),
+    ],
+    ids=str,
+)
+def test_what_the_audit_says_of_the_tables(copy: Path, path: tuple[Any, ...], value: object, told: str) -> None:
+    audit = json.loads((copy / "audit.json").read_text())
+    place = audit
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    (copy / "audit.json").write_text(json.dumps(audit))
+    found = failed(copy)
+    assert SAID + told in found
+    assert found - {SAID + told} <= {OTHER_PAGE}
+
+
+def test_what_the_audit_says_of_attackers_is_not_to_be_changed_alone(copy: Path) -> None:
+    audit = json.loads((copy / "audit.json").read_text())
+    audit["attacks"]["best"][0]["value"] = 0.01
+    (copy / "audit.json").write_text(json.dumps(audit))
+    assert failed(copy) == {OTHER_PAGE}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "drop table kgather__audit",
+        "update kgather__audit set measured = measured + 1",
+        "alter table kgather__audit drop column promised",
+        "insert into kgather__audit from kgather__audit limit 1",
+        "drop table kgather__audit; create view kgather__audit as select error('ada') as name",
+    ],
+)
+def test_checks_that_the_database_says_otherwise(copy: Path, statement: str) -> None:
+    with duckdb.connect(copy / "release.duckdb") as con:
+        con.execute(statement)
+    found = failed(copy)
+    assert SAID + "checks" in found
+    assert "ada" not in str(found)
+
+
+@pytest.mark.parametrize("page", [b"a page of somebody else", b"\xff", None])
+def test_the_page_is_that_of_the_audit(copy: Path, page: bytes | None) -> None:
+    written = (copy / "report.html").read_bytes()
+    (copy / "report.html").write_bytes(
+        written.replace(b"</body>", b"Ada is in group 7.</body>") if page is None else page
+    )
+    assert failed(copy) == {OTHER_PAGE}
 
 
 def test_a_file_without_its_columns_is_no_release(copy: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from spark_data import groups_of, messy
 
 import kgather
 from kgather._errors import InputError
+from kgather._release.release import put_in_place
 
 pytestmark = pytest.mark.long
 
@@ -53,7 +55,9 @@ def test_what_is_promised_is_what_the_engine_duckdb_promises(
         assert errors[0][name] == errors[1][name]
 
 
-def test_the_release_is_verified_and_says_what_was_not_measured(made: Path) -> None:
+def test_the_release_is_verified_and_says_what_was_not_measured(made: Path, file: Path) -> None:
+    with pytest.raises(InputError, match="was made by the engine spark"):
+        kgather.attack(made / "release", original=file)
     assert kgather.verify(made / "release", k=5)
     said = json.loads((made / "release" / "audit.json").read_text())
     assert said["parameters"]["attacked"] == "everybody"
@@ -106,6 +110,12 @@ def test_what_cannot_be_published_is_refused_and_nothing_is_left(spark: Any, fil
         on_spark.publish(
             ratings.selectExpr("user_id", "array(item_id) as item_id", "rating"), tmp_path / "release", **ASKED
         )
+    for twice in ("rating", "RATING"):
+        both = ratings.selectExpr("*", f"rating as {twice}")
+        with pytest.raises(InputError, match=r"2 columns are named 'rating'. Rename one"):
+            on_spark.publish(both, tmp_path / "release", rating_column="rating", **ASKED)
+    with pytest.raises(InputError, match=r"as that of the items\. The columns are: user_id, rating, timestamp\.\nSay"):
+        on_spark.publish(ratings.drop("item_id"), tmp_path / "release", **ASKED)
     with pytest.raises(InputError, match="rows are rejected") as refused:
         on_spark.publish(ratings, tmp_path / "release", **{**ASKED, "max_rejected_share": 0.0})
     assert "person" not in str(refused.value)
@@ -139,6 +149,10 @@ def test_nothing_is_written_where_it_would_go_out_or_replace_what_is_read(
             **ASKED,
         )
     shutil.rmtree(tmp_path / "folder")
+    vault = tmp_path / "vault"
+    for kept, secret in ((vault, vault), (vault / "kept", vault), (vault, vault / "map")):
+        with pytest.raises(InputError, match=r"are in each other's place"):
+            on_spark.publish(ratings, release, checkpoint=str(kept), secret_map=secret.as_uri(), **ASKED)
     with pytest.raises(InputError, match="has files that are read"):
         on_spark.publish(ratings, release, checkpoint=str(tmp_path), **ASKED)
     with pytest.raises(InputError, match=r"ratings\.parquet lies in .*, which would be replaced"):
@@ -167,6 +181,74 @@ def test_no_map_is_left_without_a_release(
     assert not list(tmp_path.iterdir())
     cached = spark.sparkContext._jsc.getPersistentRDDs().size()
     assert cached == 0
+
+
+def test_maps_that_a_killed_driver_left_are_removed(spark: Any, file: Path, made: Path, tmp_path: Path) -> None:
+    from kgather import spark as on_spark
+    from kgather._spark import places
+
+    path = tmp_path / "map"
+    left, own, of_another = (tmp_path / f"{name}.unfinished-0123456789ab" for name in ("map", "mine", "xmap"))
+    Path(places.begin_map(spark, str(path))).rename(left)
+    assert left.stat().st_mode & 0o777 == 0o700
+    shutil.copytree(left, of_another)
+    own.mkdir()
+    kept = tmp_path / "map.unfinished-ba9876543210"  # a release is there for it
+    kept.mkdir()
+    on_spark.publish(spark.read.parquet(str(file)), tmp_path / "release", secret_map=str(path), **ASKED, **CUT)
+    assert {each.name for each in tmp_path.iterdir()} == {"release", "map", own.name, of_another.name, kept.name}
+    assert groups_of(path) == groups_of(made / "map")
+    assert not list(path.glob("*UNFINISHED*"))
+
+
+def test_a_map_whose_place_was_taken_meanwhile_is_kept(
+    spark: Any, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kgather import spark as on_spark
+    from kgather._spark import publish as publishing
+
+    def taken(*given: Any, **more: Any) -> None:
+        put_in_place(*given, **more)
+        (tmp_path / "map").mkdir()
+
+    monkeypatch.setattr(publishing, "put_in_place", taken)
+    ratings, kept = spark.read.parquet(str(file)), tmp_path / "kept"
+    for name in ("one", "two"):  # the first map is not taken away by the second publication
+        with pytest.raises(kgather.KgatherError, match=r"the release is there, but its secret map .* It is at"):
+            on_spark.publish(
+                ratings, tmp_path / name, secret_map=str(tmp_path / "map"), checkpoint=str(kept), **ASKED, **CUT
+            )
+        (tmp_path / "map").rmdir()
+        assert kgather.verify(tmp_path / name, k=5)
+    assert len(list(tmp_path.glob("map.unfinished-*"))) == 2
+    assert not list(kept.iterdir())
+
+
+def test_columns_that_are_not_read_may_be_of_any_type(spark: Any, file: Path, tmp_path: Path) -> None:
+    from kgather import spark as on_spark
+
+    ratings = spark.read.parquet(str(file)).selectExpr("*", "map(user_id, 1) as more")
+    people = (
+        spark.range(150)
+        .selectExpr("format_string('person-%05d', id) as user_id")
+        .selectExpr("*", "3 as size", "map(1, 2) as m")
+    )
+    asked = {"method": "customized", "level_column": "size", "user_attributes": people}
+    asked["items"] = spark.range(0, 40).selectExpr("id as item_id", "map(1, 2) as more")
+    made = on_spark.publish(ratings, tmp_path / "release", checkpoint=str(tmp_path / "kept"), **asked, **ASKED, **CUT)
+    assert made.audit.passed
+
+
+def test_workers_run_this_python(spark: Any, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kgather import spark as on_spark
+
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "python-that-is-nowhere")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        on_spark.publish(spark.read.parquet(str(file)), tmp_path / "release", **ASKED, **CUT)
+    assert spark.sparkContext.pythonExec == "python-that-is-nowhere"
+    assert not [each for each in warned if "pandas" in str(each.message)]
 
 
 def test_inputs_that_are_not_one_table_are_refused(spark: Any, file: Path, tmp_path: Path) -> None:

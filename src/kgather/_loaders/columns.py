@@ -121,8 +121,9 @@ class RolesUnknownError(InputError):
     def __init__(self, where: str, why: str, seen: str, proposal: str, count: int = 0) -> None:
         # Where nothing can be proposed, the names are to be filled in.
         ask = "Say which columns they are" if "NAME" in proposal else "If this is right, say so"
+        lines = f" The first lines, with letters as A or a and digits as #:\n{seen}" if seen else ""
         super().__init__(
-            f"{where}: {why} The first lines, with letters as A or a and digits as #:\n{seen}\n"
+            f"{where}: {why}{lines}\n"
             f"{ask}: {proposal}\n"
             "Look twice which column holds the people: what is read as items is published."
         )

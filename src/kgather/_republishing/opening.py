@@ -117,6 +117,12 @@ def is_working_database(originals: Sequence[str]) -> bool:
 
 
 def _settings(parameters: Mapping[str, Any], seed: int, assignments: Sequence[str], release: Path) -> PublishSettings:
+    if parameters.get("engine") == "spark":
+        msg = (
+            f"{release} was made by the engine spark, and publishing its original again gives other groups. Its "
+            f"{AUDIT} has what quick attackers got."
+        )
+        raise InputError(msg)
     if any(parameters.get(name) for name in ("level_column", "personal_columns", "sensitive_columns")):
         msg = (
             f"{release} was made with users' attributes, which its original alone does not tell. Give the working "

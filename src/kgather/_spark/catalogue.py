@@ -18,8 +18,8 @@ MODEL = "stg_kgather__items"
 _ID_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 
 
-def read(items: "DataFrame", options: LoadOptions, item_type: IdType) -> pa.Array:
-    """The ids of the catalogue, each once, ascending. Raises InputError where there are none, or of another type."""
+def chosen(items: "DataFrame", options: LoadOptions, item_type: IdType) -> "DataFrame":
+    """The column of items, as texts (id). Raises InputError where it is not found, or is of another type."""
     name = _column(items, options)
     kind = dict(items.dtypes)[name]
     if kind not in _ID_TYPES or (item_type == "BIGINT" and kind == "string"):
@@ -28,7 +28,14 @@ def read(items: "DataFrame", options: LoadOptions, item_type: IdType) -> pa.Arra
             f"{item_type.lower()}. Cast one of them."
         )
         raise InputError(msg)
-    ids = items.selectExpr(f"cast({column(name)} as string) as id").where("id is not null").distinct().toArrow()
+    return items.selectExpr(f"cast({column(name)} as string) as id")
+
+
+def read(items: "DataFrame", item_type: IdType) -> pa.Array:
+    """The ids of the catalogue, each once, ascending. items: as `chosen` gives them. Raises InputError where there are
+    none.
+    """
+    ids = items.where("id is not null").distinct().toArrow()
     with duckdb.connect() as con:
         con.register("given", ids)
         found = con.sql(

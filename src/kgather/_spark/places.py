@@ -1,6 +1,7 @@
 """Where Spark reads and writes: paths of any file system that it knows, some of which are folders of this machine."""
 
 import re
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,9 @@ from kgather._errors import InputError, KgatherError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_UNFINISHED = "_KGATHER_UNFINISHED"
+"""A file in a map that no release is there for; readers of Parquet pass over it."""
 
 
 def inputs_of(frames: "Sequence[DataFrame]") -> list[str]:
@@ -36,8 +40,11 @@ def check_map(spark: "SparkSession", path: str, target: Path, inputs: Sequence[s
             raise InputError(msg)
 
 
-def check_checkpoint(spark: "SparkSession", path: str, target: Path, inputs: Sequence[str]) -> None:
-    """Refuse a place for stages that would go out with the release, or lies among the files that are read.
+def check_checkpoint(
+    spark: "SparkSession", path: str, target: Path, inputs: Sequence[str], secret_map: str | None
+) -> None:
+    """Refuse a place for stages that would go out with the release, or lies among the files that are read, or where
+    the secret map goes.
 
     Raises InputError.
     """
@@ -50,6 +57,11 @@ def check_checkpoint(spark: "SparkSession", path: str, target: Path, inputs: Seq
     if local is not None and local in {Path(given).resolve().parent for given in inputs}:
         msg = f"{path} has files that are read. Give another --checkpoint."
         raise InputError(msg)
+    if secret_map is not None:
+        one, other = (f"{_local(spark, each) or at(spark, each)[1].toString()}/" for each in (path, secret_map))
+        if one.startswith(other) or other.startswith(one):
+            msg = f"{path} and {secret_map} are in each other's place. Give another --checkpoint or --secret-map."
+            raise InputError(msg)
 
 
 def at(spark: "SparkSession", path: str) -> tuple[Any, Any]:
@@ -66,20 +78,46 @@ def make_private(spark: "SparkSession", path: str) -> None:
     system.setPermission(place, spark._jvm.org.apache.hadoop.fs.permission.FsPermission("700"))  # type: ignore[union-attr]
 
 
-def remove(spark: "SparkSession", path: str) -> None:
-    """Remove what is at a path, if anything is."""
-    system, place = at(spark, path)
-    system.delete(place, True)
+def begin_map(spark: "SparkSession", path: str) -> str:
+    """A new folder for a secret map that is to come to a path, beside it; it is marked as unfinished."""
+    made = f"{path.rstrip('/')}.unfinished-{secrets.token_hex(6)}"
+    make_private(spark, made)
+    system, place = at(spark, f"{made}/{_UNFINISHED}")
+    system.createNewFile(place)
+    return made
 
 
-def put_in_place(spark: "SparkSession", made: str, path: str, *, force: bool) -> None:
-    """Give a folder its final path, with force instead of what is there. Raises KgatherError where it is taken."""
+def finish_map(spark: "SparkSession", made: str, path: str, *, force: bool) -> None:
+    """Give a secret map its final path, with force instead of what is there: its release is there. Raises KgatherError
+    where the path is taken.
+    """
+    remove(spark, f"{made}/{_UNFINISHED}")
     if force:
         remove(spark, path)
     system, place = at(spark, path)
     if system.exists(place) or not system.rename(at(spark, made)[1], place):
         msg = f"the release is there, but its secret map could not be put at {path}. It is at {made}."
         raise KgatherError(msg)
+
+
+def remove_unfinished(spark: "SparkSession", path: str) -> None:
+    """Remove the maps for a path that were left unfinished, by drivers that were killed."""
+    system, place = at(spark, path)
+    beside, name = place.getParent(), re.escape(place.getName())
+    if beside is None or not system.exists(beside):
+        return
+    for each in system.listStatus(beside):
+        left = each.getPath()
+        if re.fullmatch(rf"{name}\.unfinished-[0-9a-f]{{12}}", left.getName()):
+            is_ours = system.exists(at(spark, f"{left.toString()}/{_UNFINISHED}")[1])
+            if is_ours:
+                system.delete(left, True)
+
+
+def remove(spark: "SparkSession", path: str) -> None:
+    """Remove what is at a path, if anything is."""
+    system, place = at(spark, path)
+    system.delete(place, True)
 
 
 def _refuse_unknown(spark: "SparkSession", path: str, option: str) -> None:

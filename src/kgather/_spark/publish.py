@@ -60,7 +60,7 @@ from kgather._spark.checkpoint import Checkpoint
 from kgather._spark.gathering import Compared, Reach
 from kgather._spark.learning import Learnt
 from kgather._spark.private import PrivateLearnt
-from kgather._spark.session import arranged, tidy
+from kgather._spark.session import arranged, own_python, tidy
 from kgather._spark.staging import Chosen, Counts
 from kgather._sql_text import identifier
 from kgather._steps.learning import model_tables
@@ -132,14 +132,19 @@ def publish(
     if noise_key is not None and target in noise_key.resolve().parents:
         msg = f"{noise_key} lies in the release: the key of the noise would go out with it. Give another --noise-key."
         raise InputError(msg)
-    with _told():
+    spark = ratings.sparkSession
+    with _told(), own_python(spark):
         read = staging.chosen(ratings, options)
-        listed = None if items is None else catalogue.read(items, options, read.item_type)
+        of_catalogue = None if items is None else catalogue.chosen(items, options, read.item_type)
+        listed = None if of_catalogue is None else catalogue.read(of_catalogue, read.item_type)
         attributes = None if user_attributes is None else levels.chosen(user_attributes, settings, options)
+        # From here on with the columns that are read.
+        frames = [each for each in (read.ratings, attributes, of_catalogue) if each is not None]
         if secret_map is not None:
-            places.check_map(ratings.sparkSession, secret_map, target, inputs, force=force)
+            places.check_map(spark, secret_map, target, inputs, force=force)
+            places.remove_unfinished(spark, secret_map)
         if checkpoint is not None:
-            places.check_checkpoint(ratings.sparkSession, checkpoint, target, inputs)
+            places.check_checkpoint(spark, checkpoint, target, inputs, secret_map)
     key = kept_key(noise_key, warn)
     for warning in warnings_of(settings):
         warn(warning)
@@ -147,7 +152,8 @@ def publish(
         in_private(target) as umask,
         runs.folder_of(target, secrets.token_hex(12)) as folder,
         _told(),
-        arranged(ratings.sparkSession),
+        own_python(spark),
+        arranged(spark),
     ):
         asked = {
             "settings": settings.model_dump(mode="json"),
@@ -155,7 +161,6 @@ def publish(
             "leaf_users": leaf_users,
             "ratings_per_block": ratings_per_block,
         }
-        frames[0] = read.ratings  # with the columns that are read
         kept = Checkpoint.at(checkpoint, frames, asked, key, warn)
         run = _Run(
             folder,
@@ -174,9 +179,14 @@ def publish(
         )
         try:
             finished, found = run.release(umask)
-            with run.map_written(secret_map, force=force):
-                put_in_place(finished, target, replace=force)
-            kept.remove()
+            is_there = False
+            try:
+                with run.map_written(secret_map, force=force):
+                    put_in_place(finished, target, replace=force)
+                    is_there = True
+            finally:
+                if is_there:
+                    kept.remove()
             report("write", 1, 1)
         finally:
             run.close()
@@ -199,8 +209,18 @@ def _told() -> Iterator[None]:
         if meant:
             kind = {"InputError": InputError, "PromiseError": PromiseError}.get(meant[1], KgatherError)
             raise kind(meant[2]) from None
+        missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", str(error))
+        if missing:
+            msg = (
+                f"Spark's workers run a Python without the module {missing[1]}. Start the session with PYSPARK_PYTHON "
+                "set to a Python that has kgather, on every machine."
+            )
+            raise KgatherError(msg) from None
         name = re.search(r"\b(\w+(?:Error|Exception))\b", str(error))
-        msg = f"Spark broke ({name[1] if name else type(error).__name__}). Its own log says where."
+        msg = (
+            f"Spark broke ({name[1] if name else type(error).__name__}), in a step of the publication or in an "
+            "expression of the DataFrame that was given. Its own log says where."
+        )
         raise KgatherError(msg) from None
 
 
@@ -483,15 +503,14 @@ class _Run:
         if path is None:
             yield
             return
-        made = f"{path.rstrip('/')}.unfinished-{secrets.token_hex(6)}"
+        made = places.begin_map(self.spark, path)
         try:
-            places.make_private(self.spark, made)
             self.map.orderBy("user_id").write.mode("append").parquet(made)
             yield
         except BaseException:
             places.remove(self.spark, made)
             raise
-        places.put_in_place(self.spark, made, path, force=force)
+        places.finish_map(self.spark, made, path, force=force)
 
     # The release and what it promises
 

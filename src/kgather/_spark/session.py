@@ -49,8 +49,7 @@ def started(master: str | None) -> Iterator["SparkSession"]:
         os.environ.setdefault("SPARK_DRIVER_MEMORY", _DRIVER_MEMORY)
     # What the bridge to Java has to say is said as an error, without what it was told last.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Spark asks for pandas, which is not used here.
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+    without_pandas()
     builder = SparkSession.builder.appName("kgather").config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
@@ -68,6 +67,27 @@ def started(master: str | None) -> Iterator["SparkSession"]:
     finally:
         with suppress(Py4JError, ConnectionError):  # of a driver that is no more
             spark.stop()
+
+
+def without_pandas() -> None:
+    """Filter the warning that Spark does not know this version of pandas, which is not used here."""
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+
+
+@contextmanager
+def own_python(spark: "SparkSession") -> Iterator[None]:
+    """Let workers of a local master run this Python, where nobody has said which: another one may have no kgather."""
+    context = spark.sparkContext
+    is_said = "PYSPARK_PYTHON" in os.environ or context.getConf().get("spark.pyspark.python") is not None
+    if is_said or not re.match(r"local(\[|$)", context.master or ""):
+        yield
+        return
+    before = context.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 @contextmanager
@@ -106,6 +126,13 @@ _DRIVER_MEMORY = "576m"
 def column(name: str) -> str:
     """The name of a column as Spark's SQL takes it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def is_named(frame: "DataFrame", existing: str, name: str) -> bool:
+    """Whether Spark's SQL takes a column for the one of a name."""
+    if frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
+        return existing == name
+    return existing.lower() == name.lower()
 
 
 def tidy(spark: "SparkSession") -> None:

@@ -32,7 +32,7 @@ from kgather._spark.blocks import (
     rows_of,
     unpacked,
 )
-from kgather._spark.session import column
+from kgather._spark.session import column, is_named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,14 +78,19 @@ class Counts:
 
 def chosen(ratings: "DataFrame", options: LoadOptions) -> Chosen:
     """Find the columns by their names, as for a file. Raises InputError where they are not found or cannot be read."""
-    found = columns.choose_by_name("the ratings", ratings.columns, options)
+    existing = list(dict.fromkeys(ratings.columns))
+    found = columns.choose_by_name("the ratings", existing, options)
     types = dict(ratings.dtypes)
     names: dict[str, str | None] = {}
     for role in columns.ROLES:
         at = found.position(role)
-        names[role] = None if at is None or at >= len(ratings.columns) else ratings.columns[at]
+        names[role] = None if at is None or at >= len(existing) else existing[at]
         if names[role] is None:
             continue
+        often = sum(is_named(ratings, each, str(names[role])) for each in ratings.columns)
+        if often > 1:
+            msg = f"the ratings: {often} columns are named '{names[role]}'. Rename one."
+            raise InputError(msg)
         kind = types[str(names[role])].split("(")[0]
         allowed = {"rating": _NUMBERS, "time": _TIME_TYPES}.get(role, _ID_TYPES)
         if kind not in allowed:
