@@ -266,6 +266,7 @@ OTHER_PAGE = "pages that are not that of audit.json"
         (("group_sizes",), {"size": [5]}, "group_sizes"),
         (("group_sizes",), [5, [5, 1], {"size": {}, "groups": []}], "group_sizes"),
         (("checks", 0, "measured"), 50, "checks"),
+        (("checks", 0, "measured"), 10**400, "checks"),
         (("checks", 0, "passed"), False, "checks, passed"),
         (("checks",), None, "checks"),
         (("metrics", 0, "value"), 0.0001, "metrics"),

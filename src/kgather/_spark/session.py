@@ -130,7 +130,7 @@ def column(name: str) -> str:
 
 def is_named(frame: "DataFrame", existing: str, name: str) -> bool:
     """Whether Spark's SQL takes a column for the one of a name."""
-    if frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
+    if str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return existing == name
     return existing.lower() == name.lower()
 

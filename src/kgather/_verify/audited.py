@@ -1,5 +1,6 @@
 """What audit.json and its page say, held against the tables of a release: what these decide is counted again."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ def otherwise(con: duckdb.DuckDBPyConnection, audit: Mapping[str, Any]) -> list[
 def _of_groups(con: duckdb.DuckDBPyConnection, audit: Mapping[str, Any]) -> Iterator[str]:
     said = audit.get("counts")
     counts = said if isinstance(said, dict) else {}
-    sizes = con.sql("select group_size, count(*) from groups group by group_size").fetchall()
+    sizes = con.sql("select try_cast(group_size as bigint) as size, count(*) from groups group by size").fetchall()
     known = [size for size, _ in sizes if size is not None]
     counted = {
         "groups": sum(groups for _, groups in sizes),
@@ -69,8 +70,11 @@ def said_otherwise(columns: Sequence[str], rows: Sequence[tuple[Any, ...]], said
 
 
 def number(value: Any) -> float | None:
-    """A number or a truth value; None for all else."""
-    return float(value) if isinstance(value, int | float) else None
+    """A number or a truth value; None for all else, and infinity for what no float holds."""
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return math.inf
 
 
 def other_page(folder: Path, audit: Mapping[str, Any], render: Callable[[Mapping[str, Any]], str]) -> int:
@@ -80,7 +84,8 @@ def other_page(folder: Path, audit: Mapping[str, Any], render: Callable[[Mapping
     try:
         written = (folder / REPORT).read_text(encoding="utf-8")
         return int(not is_same_page(written, render(audit)))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no page is made of an audit of another form
+    # No page is made of an audit of another form.
+    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
         return 1
 
 
