@@ -109,8 +109,7 @@ def remove_unfinished(spark: "SparkSession", path: str) -> None:
     for each in system.listStatus(beside):
         left = each.getPath()
         if re.fullmatch(rf"{name}\.unfinished-[0-9a-f]{{12}}", left.getName()):
-            is_ours = system.exists(at(spark, f"{left.toString()}/{_UNFINISHED}")[1])
-            if is_ours:
+            if system.exists(at(spark, f"{left.toString()}/{_UNFINISHED}")[1]):
                 system.delete(left, True)
 
 
