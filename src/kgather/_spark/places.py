@@ -108,9 +108,9 @@ def remove_unfinished(spark: "SparkSession", path: str) -> None:
         return
     for each in system.listStatus(beside):
         left = each.getPath()
-        if re.fullmatch(rf"{name}\.unfinished-[0-9a-f]{{12}}", left.getName()):
-            if system.exists(at(spark, f"{left.toString()}/{_UNFINISHED}")[1]):
-                system.delete(left, True)
+        is_of_it = re.fullmatch(rf"{name}\.unfinished-[0-9a-f]{{12}}", left.getName())
+        if is_of_it and system.exists(at(spark, f"{left.toString()}/{_UNFINISHED}")[1]):
+            system.delete(left, True)
 
 
 def remove(spark: "SparkSession", path: str) -> None:

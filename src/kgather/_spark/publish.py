@@ -212,8 +212,8 @@ def _told() -> Iterator[None]:
         missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", str(error))
         if missing:
             msg = (
-                f"Spark's workers run a Python without the module {missing[1]}. Set PYSPARK_PYTHON to a Python that has "
-                "kgather on every machine, and start Spark anew."
+                f"Spark's workers run a Python without the module {missing[1]}. Set PYSPARK_PYTHON to a Python that "
+                "has kgather on every machine, and start Spark anew."
             )
             raise KgatherError(msg) from None
         name = re.search(r"\b(\w+(?:Error|Exception))\b", str(error))
