@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from guard_data import POLICY, Ask, Unguarded, build
+from guard_data import POLICY, Ask, Unguarded, build, turn
 from guard_files import changed as changed_entries
 
 from kgather._guard.catalog import Catalog, catalog_of
@@ -20,8 +20,17 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="session")
 def database() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})  # groups come in the same order each time
     build(connection)
+    return connection
+
+
+@pytest.fixture(scope="session")
+def turned() -> duckdb.DuckDBPyConnection:
+    """The same rows in the opposite order."""
+    connection = duckdb.connect(config={"threads": 1})
+    build(connection)
+    turn(connection)
     return connection
 
 

@@ -113,6 +113,14 @@ def build(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("delete from users where user_id in (8, 9, 10)")
 
 
+def turn(connection: duckdb.DuckDBPyConnection) -> None:
+    """Put the rows of each table of a database in the opposite order: an answer that changes was never determined."""
+    for (table,) in connection.execute("select table_name from duckdb_tables()").fetchall():
+        connection.execute(f"create table turned as select * from {table} order by rowid desc")
+        connection.execute(f"drop table {table}")
+        connection.execute(f"alter table turned rename to {table}")
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A statement of a fixture `<rule>__refused.sql`. reason: what the refusal says first, without the position. mode:
