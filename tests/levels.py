@@ -5,11 +5,16 @@
 - long: needs clients of others, an installation of its own, many ledgers, real ratings, load or a fuzzer, stops or
   kills what runs, or publishes again and again to compare all forms. `make test-long` runs these.
 
+No long test begins after the moment KGATHER_LONG_TESTS_UNTIL, in seconds since 1970: it is skipped, which is told. So
+the checks end in time on a slow machine, too.
+
 Whoever asks for one of the fixtures below is slow or long without saying so. Others say so by a mark. A test without
 one that publishes or starts a process is stopped, whichever run it is in: what is called fast stays fast.
 """
 
+import os
 import sys
+import time
 from unittest.mock import patch
 
 import numpy.testing  # noqa: F401 - asks a process about the processor, in old versions, when it is first imported
@@ -56,6 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for level, fixtures in OF_LEVEL.items():
             if fixtures.intersection(getattr(item, "fixturenames", ())):
                 item.add_marker(level)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") and time.time() > float(os.environ.get("KGATHER_LONG_TESTS_UNTIL", "inf")):
+        pytest.skip(f"no time is left for {item.nodeid}")
 
 
 @pytest.hookimpl(wrapper=True)

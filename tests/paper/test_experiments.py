@@ -278,6 +278,7 @@ def in_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(riyana, "_K", (2, 3, 5, 7, 20))
     monkeypatch.setattr(riyana, "DRAWS", 4)
     monkeypatch.setattr(riyana, "_DRAWS", 1)
+    monkeypatch.setattr(riyana, "_ASKED", 400)
     monkeypatch.setattr(casino, "_DRAWS", 1)
     monkeypatch.setattr(sun, "_distortions", lambda _: iter(()))
 

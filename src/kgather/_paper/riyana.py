@@ -75,6 +75,7 @@ _K = (1, 2, 3, 5, 7, 10, 12, 15, 20)
 _TOP = 10
 _ALL_LOST = 0.95  # of GenILoss: a curve that has come so far rises no more
 _DRAWS = 3  # of groups at random, where each costs a table
+_ASKED = 2000  # queries of each kind
 _OUT_OF_TEXT = "the figure is not in the text, which says what holds in words"
 
 
@@ -391,7 +392,7 @@ def _query_error(
     domain = domain_of(table)
     truth = masks_of_ranges(table, table, domain)
     averages = query_errors(
-        truth, shown, ages, domain, attributes=attributes, width=width, conjunction=conjunction, queries=2000
+        truth, shown, ages, domain, attributes=attributes, width=width, conjunction=conjunction, queries=_ASKED
     )[1]
     return 100 * float(np.nanmean(averages))
 

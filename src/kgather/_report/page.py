@@ -4,7 +4,9 @@ A pure function of plain data: it opens no file and no database, and shows known
 the audit can get onto the page. The text is the same for the same data; plots are with the same matplotlib.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kgather._forms import forms
@@ -136,6 +138,13 @@ def render(said: Mapping[str, Any]) -> str:
     Needs parameters, counts and checks; of all else, what is missing is told as missing or left out. Keys that are not
     known are ignored.
     """
+    return _page(json.dumps(said))
+
+
+# Drawing takes a second, and whoever writes a page compares it with its audit at once.
+@lru_cache(maxsize=1)
+def _page(audit: str) -> str:
+    said = json.loads(audit)
     attacks = _attack_rows(said)
     sweep = records(said, "sweep")
     verdict, sentences = _verdict(said)

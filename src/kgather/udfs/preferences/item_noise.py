@@ -24,6 +24,7 @@ from kgather._errors import InputError
 _SECRET_BYTES = 32
 _SMALLEST = 1e-7  # size of noise at which the walk begins
 _STEP = 1.05  # from one size to the next; sizes between are rounded up
+_DRAWS_AT_ONCE = 1 << 20  # 8 MB: what is done for each step costs little where there are few items
 
 
 class ItemNoise:
@@ -39,10 +40,10 @@ class ItemNoise:
             raise ValueError(msg)
         self._secret = secret
         self._learnt = hmac.digest(secret, b"learnt " + learnt.encode(), "sha256")
+        self._order = np.flatnonzero(rated)
         # Draws are handed out to rated items first, in their order.
-        self._rated = int(np.count_nonzero(rated))
         self._place = np.empty(len(rated), dtype=np.int64)
-        self._place[np.concatenate([np.flatnonzero(rated), np.flatnonzero(~rated)])] = np.arange(len(rated))
+        self._place[np.concatenate([self._order, np.flatnonzero(~rated)])] = np.arange(len(rated))
 
     @property
     def items(self) -> int:
@@ -53,23 +54,30 @@ class ItemNoise:
         """Normal noise with the standard deviations sizes float64[m], rounded up by at most 5%: float64[m].
 
         Of one purpose, the noise of a larger size is that of a smaller one and more, drawn for itself. Sizes of at most
-        0, and items that nobody rated, have none. O(m) for each of some 300 sizes.
+        0, and items that nobody rated, have none. O(m) for each of some 300 steps.
         """
         if sizes.shape != self._place.shape:
             msg = f"the noise is of {self.items} items, not of {len(sizes)}."
             raise InputError(msg)
-        some = sizes > 0
-        rung = np.full(len(sizes), -1, dtype=np.int64)
-        rung[some] = np.ceil(np.log(np.maximum(sizes[some], _SMALLEST) / _SMALLEST) / math.log(_STEP) - 1e-9)
-        total = np.zeros(len(sizes))
+        # Rated items have the first draws of each step, whatever other items there are.
+        sizes_of_rated = sizes[self._order]
+        some = sizes_of_rated > 0
+        rung = np.full(len(some), -1, dtype=np.int64)
+        rung[some] = np.ceil(np.log(np.maximum(sizes_of_rated[some], _SMALLEST) / _SMALLEST) / math.log(_STEP) - 1e-9)
+        total = np.zeros(len(rung))
         draws = self._draws(self._learnt, purpose)
-        for step in range(int(rung.max(initial=-1)) + 1):
-            size = _SMALLEST * _STEP**step
-            more = size if step == 0 else size * math.sqrt(1.0 - _STEP**-2)
-            # Rated items have the first draws of each step, whatever other items there are.
-            drawn = np.concatenate([draws.standard_normal(self._rated), np.zeros(self.items - self._rated)])
-            total += np.where(rung >= step, more * drawn[self._place], 0.0)
-        return total
+        steps = int(rung.max(initial=-1)) + 1
+        at_once = max(1, _DRAWS_AT_ONCE // max(1, len(rung)))
+        for first in range(0, steps, at_once):
+            here = np.arange(first, min(first + at_once, steps))
+            drawn = draws.standard_normal((len(here), len(rung)))
+            drawn *= np.array([_length(step) for step in here.tolist()])[:, None]
+            drawn[rung < here[:, None]] = 0.0
+            for more in drawn:
+                total += more
+        noise = np.zeros(len(sizes))
+        noise[self._order] = total
+        return noise
 
     def plain(self, purpose: str) -> NDArray[np.float64]:
         """Standard normal draws, float64[m], for what is not learnt from an item's own raters."""
@@ -88,6 +96,12 @@ class ItemNoise:
     def _draws(secret: bytes, purpose: str) -> np.random.Generator:
         seed = int.from_bytes(hmac.digest(secret, purpose.encode(), "sha256"), "big")
         return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
+
+
+def _length(step: int) -> float:
+    """The standard deviation of what a step adds."""
+    size = _SMALLEST * _STEP**step
+    return size if step == 0 else size * math.sqrt(1.0 - _STEP**-2)
 
 
 def secret_of(key: bytes, people: Iterable[int]) -> bytes:
