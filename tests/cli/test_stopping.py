@@ -21,7 +21,7 @@ from kgather._cli import stopping
 KGATHER = [sys.executable, "-c", "from kgather._cli import main; main()"]
 NOTHING = "kgather: interrupted, nothing was written.\n"
 
-MOMENTS = 9
+MOMENTS = 14
 _START = 1.0  # seconds in which Python itself may still be starting, on a busy machine
 _HANGS = 20  # seconds: no bound of what is tested, but machines are not that busy
 

@@ -414,7 +414,7 @@ def opened() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 MANY = settings(
-    max_examples=100,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

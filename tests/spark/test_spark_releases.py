@@ -18,7 +18,6 @@ pytestmark = pytest.mark.long
 
 ASKED: dict[str, Any] = {"k": 5, "scale": [1.0, 5.0], "max_rejected_share": 0.05}
 CUT = {"ratings_per_block": 700, "leaf_users": 60}
-WHOLE = {"metrics": "none"}  # in one block and one leaf, where a test is not about what is in the release
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +176,7 @@ def test_no_map_is_left_without_a_release(
     monkeypatch.setattr(publishing, "put_in_place", full)
     with pytest.raises(kgather.KgatherError):
         on_spark.publish(
-            spark.read.parquet(str(file)), tmp_path / "release", secret_map=str(tmp_path / "map"), **ASKED, **WHOLE
+            spark.read.parquet(str(file)), tmp_path / "release", secret_map=str(tmp_path / "map"), **ASKED, **CUT
         )
     assert not list(tmp_path.iterdir())
     cached = spark.sparkContext._jsc.getPersistentRDDs().size()
@@ -217,7 +216,7 @@ def test_a_map_whose_place_was_taken_meanwhile_is_kept(
     for name in ("one", "two"):  # the first map is not taken away by the second publication
         with pytest.raises(kgather.KgatherError, match=r"the release is there, but its secret map .* It is at"):
             on_spark.publish(
-                ratings, tmp_path / name, secret_map=str(tmp_path / "map"), checkpoint=str(kept), **ASKED, **WHOLE
+                ratings, tmp_path / name, secret_map=str(tmp_path / "map"), checkpoint=str(kept), **ASKED, **CUT
             )
         (tmp_path / "map").rmdir()
         assert kgather.verify(tmp_path / name, k=5)
@@ -236,7 +235,7 @@ def test_columns_that_are_not_read_may_be_of_any_type(spark: Any, file: Path, tm
     )
     asked = {"method": "customized", "level_column": "size", "user_attributes": people}
     asked["items"] = spark.range(0, 40).selectExpr("id as item_id", "map(1, 2) as more")
-    made = on_spark.publish(ratings, tmp_path / "release", checkpoint=str(tmp_path / "kept"), **asked, **ASKED, **WHOLE)
+    made = on_spark.publish(ratings, tmp_path / "release", checkpoint=str(tmp_path / "kept"), **asked, **ASKED, **CUT)
     assert made.audit.passed
 
 
@@ -247,7 +246,7 @@ def test_workers_run_this_python(spark: Any, file: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "python-that-is-nowhere")
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        on_spark.publish(spark.read.parquet(str(file)), tmp_path / "release", **ASKED, **WHOLE)
+        on_spark.publish(spark.read.parquet(str(file)), tmp_path / "release", **ASKED, **CUT)
     assert spark.sparkContext.pythonExec == "python-that-is-nowhere"
     assert not [each for each in warned if "pandas" in str(each.message)]
 

@@ -30,7 +30,7 @@ from kgather._guard.guard import Guard
 from kgather._guard.measured.accounting import success_about_a_count, success_about_anything
 from kgather._guard.policy import parse_policy
 
-KS = pytest.mark.parametrize("k", [3, 10])
+KS = pytest.mark.parametrize("k", [3, 5, 10])
 SMALL = "budget: {epsilon: 2, delta: 1.0e-6}"
 """A budget under which a bound of success is well below what any attack that works reaches."""
 
